@@ -1,0 +1,1 @@
+"""Everything that leaves the PC: wire format, publisher, commands, recorder, viewer."""

@@ -1,0 +1,82 @@
+"""The wire format: two frames, a topic and a msgpack map. See docs/wire-protocol.md
+
+Every map has a float `timestamp` [s, CLOCK_MONOTONIC of the node], `tick` and `seq`, a counter per topic: a gap
+in it is a loss. Numbers that are physical are always floats, so that a reader which guesses types from the
+first message never guesses wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from hilnode.row import POSE, Col, Flag, Schema, State
+
+
+class Packer:
+    """Turns rows of one node into messages."""
+
+    def __init__(self, schema: Schema, node: str) -> None:
+        self._schema = schema
+        self._node = node
+        self._hash = f"{schema.hash:016x}"
+        self._seq: dict[str, int] = {}
+
+    def pack(self, topic: str, timestamp: float, tick: int, body: dict[str, Any]) -> list[bytes]:
+        """The two frames of a message."""
+        seq = self._seq.get(topic, 0)
+        self._seq[topic] = seq + 1
+        head = {"timestamp": timestamp, "tick": tick, "seq": seq}
+        return [topic.encode(), msgpack.packb(head | body)]
+
+    def raw(self, row: NDArray[np.int64]) -> list[bytes]:
+        """The whole row as little-endian bytes, at full rate."""
+        body = {"schema": self._hash, "row": row.tobytes()}
+        return self.pack("raw", row[Col.WAKE] * 1e-9, int(row[Col.TICK]), body)
+
+    def state(self, row: NDArray[np.int64]) -> list[bytes]:
+        """The row with names, for people and plotters."""
+        s = self._schema
+        values = row.view(np.float64)
+        flags = int(row[Col.FLAGS])
+        names = [x.name for x in s.signals]
+        numbers = [*values[s.at_inputs : s.at_ages].tolist(), *values[s.at_outputs : s.at_poses].tolist()]
+        poses = values[s.at_poses :].reshape(-1, POSE).tolist()
+        body: dict[str, Any] = {
+            "node": self._node,
+            "t": float(row[Col.STEP] * s.dt_ns * 1e-9),
+            "step": int(row[Col.STEP]),
+            "state": State(int(row[Col.STATE])).name.lower(),
+            "status": int(row[Col.STATUS]),
+            "wake_us": float((row[Col.WAKE] - row[Col.DEADLINE]) * 1e-3),
+            "step_us": float((row[Col.END] - row[Col.START]) * 1e-3),
+            "own_us": float((row[Col.DONE] - row[Col.WAKE] - row[Col.END] + row[Col.START]) * 1e-3),
+            "period_us": float(row[Col.PERIOD] * 1e-3),
+            "missed": int(row[Col.MISSED]),
+            "flags": flags,
+            "overrun": bool(flags & Flag.OVERRUN),
+            "signals": dict(zip(names, numbers, strict=True)),
+            "bodies": {b: {"p": p[:3], "q": p[3:]} for b, p in zip(s.bodies, poses, strict=True)},
+        }
+        return self.pack("state", row[Col.WAKE] * 1e-9, int(row[Col.TICK]), body)
+
+    def schema(self, timestamp: float, tick: int) -> list[bytes]:
+        """What the words of a raw row mean."""
+        return self.pack("schema", timestamp, tick, {"schema": self._hash, "layout": self._schema.as_dict()})
+
+    def timing(self, rows: NDArray[np.int64], lost: int) -> list[bytes]:
+        """Statistics of the rows since the last message of this topic."""
+        wake = (rows[:, Col.WAKE] - rows[:, Col.DEADLINE]) * 1e-3
+        step = (rows[:, Col.END] - rows[:, Col.START]) * 1e-3
+        body = {
+            "rows": len(rows),
+            "lost": lost,
+            "overruns": int(((rows[:, Col.FLAGS] & Flag.OVERRUN) != 0).sum()),
+        }
+        for name, x in (("wake_us", wake), ("step_us", step)):
+            p50, p99 = np.percentile(x, [50, 99]).tolist()
+            body[name] = {"p50": p50, "p99": p99, "max": float(x.max())}
+        return self.pack("timing", rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK]), body)

@@ -1,0 +1,24 @@
+"""The table of driver kinds: a name in a config to a `Driver` class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivers.base import Driver
+from hilnode.kinds import Kinds
+
+KINDS = Kinds(
+    "driver",
+    "hilnode.drivers",
+    {
+        "loopback": "drivers.loopback:Loopback",
+        "udp": "drivers.udp:Udp",
+    },
+)
+
+
+def create(kind: str, name: str, options: Mapping[str, Any]) -> Driver:
+    """The driver `name`; its options are checked, its device is not touched yet."""
+    made: Driver = KINDS.load(kind)(name, options)
+    return made

@@ -1,0 +1,7 @@
+"""hilnode: put a real controller in the loop with a simulated machine.
+
+This package is kept empty on purpose: `hilnode.signals` and `hilnode.jit` are imported by
+every room, so importing them must cost nothing else.
+"""
+
+__version__ = "0.1.0"

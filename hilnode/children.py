@@ -1,0 +1,83 @@
+"""The node's helper processes: started with one line of JSON, started again when they die, kept off the tick's CPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
+LONGEST_WAIT = 10.0  # [s]
+
+
+class Child:
+    """One helper process, `python -m module`."""
+
+    def __init__(self, module: str, spec: dict[str, Any], *, log: Path | None, revive: bool) -> None:
+        self.name = module.rpartition(".")[2]
+        self.deaths = 0
+        self._module, self._spec, self._log, self._revive = module, spec, log, revive
+        self._wait = FIRST_WAIT
+        self._again_at = 0.0
+        self.process = self._spawn()
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        errors = self._log.open("a") if self._log else None
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the node alone
+            )
+        finally:
+            if errors:
+                errors.close()
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(self._spec) + "\n")
+        process.stdin.flush()
+        return process
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def wait_ready(self) -> bool:
+        """Block until it prints a line; False if it dies instead."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip() == "ready"
+
+    def tend(self) -> str:
+        """Look after it; a sentence if it has died since the last look."""
+        if self.alive:
+            return ""
+        if not self._again_at:
+            self.deaths += 1
+            self._again_at = time.monotonic() + self._wait
+            again = f"; starting it again in {self._wait:g} s" if self._revive else ""
+            return f"the {self.name} process ended with code {self.process.returncode}{again}"
+        if self._revive and time.monotonic() >= self._again_at:
+            self._again_at = 0.0
+            self._wait = min(2 * self._wait, LONGEST_WAIT)
+            self._close_pipes()
+            self.process = self._spawn()
+        return ""
+
+    def end(self, deadline: float) -> None:
+        """Wait until it has ended by itself; from `deadline` (time.monotonic) on it is killed."""
+        try:
+            self.process.wait(max(0.01, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()

@@ -1,0 +1,322 @@
+"""The command line. Heavy parts are imported where they are used, so that `--help` and a start are quick.
+
+Exit codes: 0 ended as asked · 2 bad config · 3 tripped · 4 overrun halt · 5 another node holds the name or port
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hilnode import __version__
+
+if TYPE_CHECKING:
+    from hilnode.config import Config
+    from hilnode.node import Node
+
+OK, BAD_CONFIG, TRIPPED, HALTED, BUSY = 0, 2, 3, 4, 5
+
+EXIT_CODES = "Exit codes: 0 ended as asked, 2 bad config, 3 tripped, 4 overrun halt, 5 name or port in use."
+
+app = typer.Typer(
+    name="hilnode",
+    help="Put a real controller in the loop with a simulated machine.\n\n"
+    "Start with [bold]hilnode run[/bold]: it needs no hardware. " + EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+out = Console()
+err = Console(stderr=True)
+
+ConfigPath = Annotated[Path | None, typer.Argument(help="A TOML file; without one, the default machine runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def default_config() -> Path:
+    """The config that runs when none is named: beside the packages in a checkout, inside them in an install."""
+    here = Path(__file__).resolve().parent
+    for folder in (here.parent / "configs", here / "_configs"):
+        if (folder / "default.toml").exists():
+            return folder / "default.toml"
+    raise FileNotFoundError(f"configs/default.toml is missing beside {here}: install hilnode again")
+
+
+def _load(path: Path | None, **changes: Any) -> Config:
+    """The config with the command line's changes, or a clear message and exit code 2."""
+    from hilnode.config import ConfigError, load, overlay
+
+    try:
+        return overlay(load(path or default_config()), **{k: v for k, v in changes.items() if v is not None})
+    except ConfigError as error:
+        _fail(error, BAD_CONFIG)
+
+
+def _fail(error: object, code: int) -> Any:
+    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EXIT_CODES)
+def run(
+    config: ConfigPath = None,
+    for_s: Annotated[
+        float | None, typer.Option("--for", min=0.001, metavar="S", help="End after S seconds of ticks.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", metavar="HZ", help="Ticks per second (node.rate_hz).")] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for this run's files. Default: a new one in runs/."),
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option("--speed", help="Wall-clock speed: 0.1 is slow motion (node.speed).")
+    ] = None,
+    free: Annotated[bool, typer.Option("--free", help="As fast as possible instead of real time.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No status line.")] = False,
+) -> None:
+    """Run a node: step the plant in real time, talk to the devices, log the timing.
+
+    [bold]hilnode run[/bold] runs the default machine; [bold]hilnode run bench.toml --for 10[/bold] a config of yours for ten seconds.
+    Ctrl-C stops it with the devices at their safe values.
+    """
+    loaded = _load(config, rate_hz=rate, speed=speed, pace="free" if free else None)
+    raise typer.Exit(_run(loaded, for_s, directory, quiet))
+
+
+def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:
+    from hilnode.node import new_directory
+
+    began = time.monotonic()
+    place = new_directory(config, directory)
+    last_tick = round(for_s * 1e9 / config.node.period_ns) if for_s else 0
+    with _opened(config, place, last_tick) as node:
+        stop = threading.Event()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, lambda *_: (stop.set(), node.request_stop()))
+        node.start()
+        _say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
+        _show_until_ended(node, quiet)
+        stuck = node.stuck
+    timing = node.timing()
+    _say(
+        f"{timing.rows} ticks, {timing.overruns} overruns, wake p99 {timing.wake_p99} us, step p99 {timing.step_p99} us. "
+        f"More: hilnode jitter {place}"
+    )
+    if stuck:  # the loop's thread can not be ended: the process must go with it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        import os
+
+        os._exit(node.exit_code)
+    return node.exit_code
+
+
+@contextlib.contextmanager
+def _opened(config: Config, place: Path, last_tick: int) -> Iterator[Node]:
+    """A node, or a clear message and the right exit code."""
+    from drivers.base import OptionError
+    from hilnode.config import ConfigError
+    from hilnode.kinds import KindError
+    from hilnode.lockfree.segment import SegmentBusy, SegmentError
+    from hilnode.node import Node
+    from hilnode.ports import PortBusy
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_ToConsole()])
+    try:
+        node = Node(config, directory=place, last_tick=last_tick, say=_say)
+    except (ConfigError, KindError, OptionError) as error:
+        _fail(error, BAD_CONFIG)
+    except (SegmentBusy, PortBusy) as error:
+        _fail(error, BUSY)
+    except (SegmentError, OSError) as error:
+        _fail(error, 1)
+    with node:
+        yield node
+
+
+class _ToConsole(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(self.format(record))
+
+
+def _say(line: str) -> None:
+    err.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_until_ended(node: Node, quiet: bool) -> None:
+    """A status line that renews itself on a terminal; every ten seconds elsewhere."""
+    if quiet:
+        while not node.wait(0.2):
+            pass
+        return
+    if not err.is_terminal:
+        while not node.wait(10.0):
+            _say(_status(node))
+        return
+    from rich.live import Live
+
+    with Live(_status(node), console=err, refresh_per_second=4, transient=True) as live:
+        while not node.wait(0.25):
+            live.update(_status(node))
+
+
+def _status(node: Node) -> str:
+    t = node.timing()
+    period = node.config.node.period_ns / 1e3
+    headroom = 100 * (1 - (t.step_p99 + t.wake_p99) / period)
+    parts = [
+        f"{node.state.name.lower():<10} t {node.steps * node.config.node.period_ns * 1e-9:8.2f} s",
+        f"{node.config.node.rate_hz:g} Hz",
+        f"wake p99 {t.wake_p99} us",
+        f"step p99 {t.step_p99} us",
+        f"headroom {headroom:.0f} %",
+        f"overruns {t.overruns}",
+    ]
+    parts += [f"{name} {health.name.lower()}" for name, (health, _) in node.driver_states().items()]
+    return " · ".join(parts)
+
+
+@app.command()
+def check(
+    config: Annotated[Path, typer.Argument(help="A TOML file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with a config, or what it would run. Nothing is started. Exit code 2 if it is bad."""
+    from drivers import registry as driver_kinds
+    from drivers.base import OptionError
+    from hilnode.config import ConfigError
+    from hilnode.kinds import KindError
+    from hilnode.wiring import resolve
+    from plant import registry as plant_kinds
+
+    loaded = _load(config)
+    try:
+        plant = plant_kinds.create(loaded.plant.kind, loaded.node.period_ns * 1e-9, loaded.plant.options)
+        devices = {n: driver_kinds.create(d.kind, n, d.options) for n, d in loaded.drivers.items()}
+        wiring = resolve(
+            loaded,
+            plant_inputs=plant.inputs,
+            plant_outputs=plant.outputs,
+            plant_parameters=plant.parameters,
+            device_inputs={n: d.inputs for n, d in devices.items()},
+            device_outputs={n: d.outputs for n, d in devices.items()},
+        )
+    except (ConfigError, KindError, OptionError) as error:
+        _fail(error, BAD_CONFIG)
+    if as_json:
+        out.print_json(json.dumps({"config": loaded.model_dump(mode="json", by_alias=True)}))
+        return
+    out.print(
+        f"{config} is good: {loaded.plant.kind} at {loaded.node.rate_hz:g} Hz, {len(wiring.inputs)} inputs, "
+        f"{len(wiring.outputs)} outputs, {len(wiring.commands)} device commands, {len(devices)} drivers",
+        highlight=False,
+    )
+
+
+@app.command()
+def jitter(
+    run_dir: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run's folder. Default: the newest one in runs/.")
+    ] = None,
+    as_json: AsJson = False,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Draw histogram, time series and budget.")
+    ] = None,
+) -> None:
+    """Read a run's timing log: wake latency, step time, period error, overruns and their likely causes."""
+    from hilnode import blackbox, jitter, timinglog
+    from hilnode.jitter_plot import PlotUnavailable, draw
+
+    try:
+        log = timinglog.read(jitter.find_log(run_dir))
+    except (jitter.RunNotFound, timinglog.TimingLogError, OSError) as error:
+        _fail(error, 1)
+    report = jitter.report(log)
+    if png:
+        try:
+            draw(log, report, png)
+        except (PlotUnavailable, OSError) as error:
+            _fail(error, 1)
+    if as_json:
+        out.print_json(json.dumps(jitter.to_json(report)))
+        return
+    out.print(jitter.render(report))
+    for incident in blackbox.cut(log):
+        out.print(f"overrun at tick {incident.tick}: {blackbox.guess_cause(incident)}", highlight=False)
+    if png:
+        out.print(f"drawn to {png}", highlight=False)
+
+
+@app.command()
+def doctor(
+    seconds: Annotated[float, typer.Option("--seconds", min=0.2, max=600, help="How long to probe the latency.")] = 3.0,
+    cpu: Annotated[
+        int | None, typer.Option("--cpu", min=0, help="CPU to probe. Default: the one a node would take.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Examine this machine: kernel, governor, interrupts, limits, latency. Gives a grade and what to change."""
+    from hilnode import doctor
+
+    with err.status("probing ...") if err.is_terminal else contextlib.nullcontext():
+        diagnosis = doctor.diagnose(cpu, seconds)
+    if as_json:
+        out.print_json(json.dumps(doctor.to_json(diagnosis)))
+    else:
+        out.print(doctor.render(diagnosis))
+
+
+@app.command()
+def devices(as_json: AsJson = False) -> None:
+    """List serial ports, HID devices, CAN interfaces and DAQ cards, with what to write in the config."""
+    from hilnode import devices
+
+    found = devices.list_devices()
+    if as_json:
+        out.print_json(json.dumps(devices.to_json(found)))
+    else:
+        out.print(devices.render(found))
+
+
+@app.command()
+def headroom(
+    config: ConfigPath = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="Length of each trial.")] = 2.0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how many microseconds of extra work per tick still hold the rate."""
+    from hilnode.headroom import measure
+
+    loaded = _load(config, directory=None)
+    result = measure(loaded, seconds, _say)
+    if as_json:
+        out.print_json(json.dumps(result.as_dict()))
+    else:
+        out.print(result.sentence(), highlight=False)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    out.print(__version__, highlight=False)
+
+
+def main() -> None:
+    """Entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

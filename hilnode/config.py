@@ -1,0 +1,1066 @@
+"""The configuration of a node: one TOML file, read once, checked whole, then frozen.
+
+    load      file -> Config      every key known, typed and in range, or a ConfigError that lists all problems
+    overlay   Config -> Config    what the command line changes, under the same checks
+    resolve   Config -> SignalMap names become indices, units become numbers; the tick needs nothing else
+
+`resolve` is told which signals the plant and the devices have, so nothing here imports either. An empty file is
+valid: it runs the default plant with no devices. `python -m hilnode.config` writes the JSON schema for editors.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from hilnode import units
+from hilnode.config_errors import (
+    ADDRESS,
+    CHANNEL_NAME,
+    DRIVER_NAME,
+    KIND_NAME,
+    NODE_NAME,
+    PLAIN_TEXT,
+    SIGNAL_NAME,
+    ConfigError,
+    Loc,
+    Problem,
+    Source,
+    explain,
+    keys,
+    number,
+    parse_toml,
+    printable,
+    read_text,
+    sentence,
+    shown,
+)
+from hilnode.signals import Signal, nearest
+
+__all__ = ["Config", "ConfigError", "Problem", "SignalMap", "load", "overlay", "resolve", "schema"]
+
+FILE_LIMIT = 4_000_000
+"""Bytes of a configuration; a larger file was named by mistake."""
+
+CSV_LIMIT = 64_000_000
+"""Bytes of a stimulus file: about an hour at 1 kHz."""
+
+SLOWEST_S = 1000.0
+"""The longest period: a slower node is a typing error, and its nanoseconds would not fit everywhere."""
+
+DELAY_TICKS = 4000
+"""The longest delay fault: the tick keeps that much history of a delayed signal."""
+
+FREE_DEPTH = 16
+"""Levels within a free table; enough for any options, and safe to walk recursively."""
+
+NEVER = 2**63 - 1
+"""A time in nanoseconds that does not come."""
+
+
+def _refuse(message: str, *at: str | int) -> PydanticCustomError:
+    """An error that is already a sentence, about the key `at` below the value being checked."""
+    return PydanticCustomError("sentence", "{text}", {"text": message, "at": at})
+
+
+def _says(sentence: str) -> WrapValidator:
+    """Replace whatever a validator complains about by one sentence."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise _refuse(sentence) from error
+
+    return WrapValidator(check)
+
+
+def _rising(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[0] < pair[1]:
+        raise _refuse("must be two numbers [low, high], the lower one first")
+    return pair
+
+
+def _free(table: dict[str, Any]) -> dict[str, Any]:
+    """Whatever a kind of plant or driver may want, as long as it can be stored and sent: finite and not too deep."""
+    todo: list[tuple[Loc, Any]] = [((), table)]
+    while todo:
+        loc, value = todo.pop()
+        if len(loc) > FREE_DEPTH:
+            raise _refuse(f"is nested more than {FREE_DEPTH} levels deep", *loc)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _refuse("must be a finite number, not nan or inf", *loc)
+        if isinstance(value, int) and value.bit_length() > 63:
+            raise _refuse("must fit into 64 bits", *loc)
+        if isinstance(value, dict):
+            todo += [((*loc, k), v) for k, v in value.items()]
+        if isinstance(value, list):
+            todo += [((*loc, i), v) for i, v in enumerate(value)]
+    return table
+
+
+def _port(address: str) -> str:
+    if address.startswith("tcp:") and not 0 < int(address.rpartition(":")[2]) < 65536:
+        raise _refuse("must have a port from 1 to 65535")
+    return address
+
+
+NodeName = Annotated[str, Field(pattern=NODE_NAME, max_length=40)]
+DriverName = Annotated[str, Field(pattern=DRIVER_NAME, max_length=40)]
+KindName = Annotated[str, Field(pattern=KIND_NAME, max_length=60)]
+SignalName = Annotated[str, Field(pattern=SIGNAL_NAME, max_length=200)]
+ChannelName = Annotated[str, Field(pattern=CHANNEL_NAME, max_length=200)]
+PlainText = Annotated[str, Field(pattern=PLAIN_TEXT, max_length=1000)]
+Address = Annotated[str, Field(pattern=ADDRESS, max_length=200), AfterValidator(_port)]
+Unit = Annotated[str, AfterValidator(units.check)]
+FreeTable = Annotated[dict[str, Any], AfterValidator(_free)]
+Number = Annotated[float, Field(ge=-1e100, le=1e100)]
+Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Hertz = Annotated[float, Field(gt=0, le=10_000)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Range = Annotated[
+    tuple[Number, Number],
+    Field(strict=False),
+    AfterValidator(_rising),
+    _says("must be two numbers [low, high], the lower one first"),
+]
+Cpu = Annotated[
+    Literal["auto", "none"] | Annotated[int, Field(ge=0, le=8191)],
+    _says('must be "auto", "none" or the number of a CPU, counted from 0'),
+]
+
+
+class Table(BaseModel):
+    """A table of the file: nothing unknown, nothing converted, no nan or inf, nothing changed afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class NodeTable(Table):
+    """The loop itself: how fast it runs, what it does when it is late, and how it asks the system for its time."""
+
+    name: NodeName = Field(default="bench", description="Names the shared memory and the run.")
+    rate_hz: float = Field(default=1000.0, gt=0, le=20_000, description="Ticks per second of simulated time.")
+    pace: Literal["real-time", "free", "lockstep"] = Field(
+        default="real-time",
+        description="Follow the clock, run as fast as possible, or wait for the controller at each tick.",
+    )
+    speed: float = Field(
+        default=1.0, ge=0.01, le=100, description="Speed of real-time pace: 0.1 is slow motion, 2 is double speed."
+    )
+    overrun: Literal["skip", "catch-up", "slip", "halt"] = Field(
+        default="skip",
+        description="After a missed deadline: give up the missed ticks, run them at once, move all later deadlines, "
+        "or stop.",
+    )
+    catch_up_limit: int = Field(default=10, ge=1, le=100_000, description="Ticks run back to back at most.")
+    max_overruns: int = Field(
+        default=1000, ge=0, le=2**31, description="Overruns since arming that trip the node; 0 = never."
+    )
+    warmup_ms: Milliseconds = Field(default=500.0, description="Overruns within it are written down but not counted.")
+    priority: int = Field(default=80, ge=0, le=99, description="SCHED_FIFO priority; 0 = ordinary scheduling.")
+    cpu: Cpu = Field(default="auto", description='The CPU to run on: "auto" = the last one allowed, "none" = any.')
+    lock_memory: bool = Field(default=True, description="Keep all memory resident, so that no tick waits for a page.")
+    spin_us: float = Field(default=0.0, ge=0, le=1_000_000, description="Busy-wait this long before each deadline.")
+    autostart: bool = Field(default=True, description="Arm and run at once; false waits for commands.")
+
+    @property
+    def period_ns(self) -> int:
+        """Simulated time per tick."""
+        return round(1e9 / self.rate_hz)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.rate_hz * SLOWEST_S < 1:
+            raise _refuse(f"is slower than one tick in {SLOWEST_S:.0f} s", "rate_hz")
+        period_us = self.period_ns / 1000 / self.speed
+        if self.spin_us >= period_us:
+            raise _refuse(f"must be shorter than the period of {period_us:g} µs", "spin_us")
+        return self
+
+
+class PlantTable(Table):
+    """The simulated machine."""
+
+    kind: KindName = Field(default="double_pendulum", description="Which plant: a known kind, or module:attribute.")
+    options: FreeTable = Field(default={}, description="Handed to the plant kind as it stands.")
+    parameters: dict[SignalName, Number] = Field(default={}, description="Initial values of plant parameters, by name.")
+
+
+class DriverTable(Table):
+    """One device. Keys other than these belong to the kind of driver and are handed to it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: KindName = Field(description="Which driver: a known kind, or module:attribute.", examples=["udp"])
+    required: bool = Field(default=False, description="Refuse to arm without this device.")
+    period_ms: float = Field(default=1.0, gt=0, le=60_000, description="How often the device is read and written.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that belong to the kind."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _free(self.options)
+        return self
+
+
+class MappingTable(Table):
+    """What lies between a device channel and a signal."""
+
+    unit: Unit | None = Field(
+        default=None, description="Unit at the device. Default: the channel's own.", examples=["N*m"]
+    )
+    scale: Number = Field(default=1.0, description="value = scale * raw + offset, after unit conversion.")
+    offset: Number = Field(default=0.0, description="See scale.")
+    clamp: Range | None = Field(
+        default=None, description="Limits [low, high]. Default: the range.", examples=[[-5.0, 5.0]]
+    )
+    rate_limit: float | None = Field(
+        default=None, gt=0, le=1e100, description="Largest change per second. Default: none.", examples=[100.0]
+    )
+    filter_hz: Hertz | None = Field(
+        default=None, description="Corner of a first-order low pass, below rate_hz / 2. Default: none.", examples=[50.0]
+    )
+
+
+class InputTable(MappingTable):
+    """A plant input and the device channel that drives it."""
+
+    source: ChannelName | None = Field(
+        default=None,
+        alias="from",
+        description="driver.channel. Default: none, so default value or stimulus.",
+        examples=["stick.x"],
+    )
+    stale_ms: float = Field(default=100.0, gt=0, le=3_600_000, description="A value older than this is stale.")
+    stale: Literal["hold", "default", "ramp", "trip"] = Field(
+        default="default",
+        description="A stale input keeps its value, jumps or ramps to its default, or trips the node.",
+    )
+    ramp_ms: Milliseconds = Field(default=500.0, description='Duration of stale = "ramp".')
+    default: Number | None = Field(default=None, description="Default: that of the signal.", examples=[0.0])
+
+
+class OutputTable(MappingTable):
+    """A device channel and the signal that drives it."""
+
+    source: SignalName = Field(
+        alias="from", description="Any plant output or input.", examples=["pendulum.elbow.angle"]
+    )
+    safe: Number | None = Field(
+        default=None,
+        description="Value whenever nobody may drive the device. Default: that of the channel.",
+        examples=[0.0],
+    )
+
+
+class TimedTable(Table):
+    """Something that happens to a signal during a span of simulated time."""
+
+    signal: SignalName = Field(description="The signal's name.", examples=["pendulum.shoulder.torque"])
+    from_s: Seconds = Field(default=0.0, description="When it begins.")
+    to_s: Seconds | None = Field(default=None, description="When it ends. Default: never.", examples=[10.0])
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.to_s is not None and self.to_s <= self.from_s:
+            raise _refuse(f"must be later than from_s = {number(self.from_s)}", "to_s")
+        return self
+
+
+def _required(description: str, example: float, **limits: Any) -> Any:
+    return Field(description=description, examples=[example], **limits)
+
+
+class ConstantStimulus(TimedTable):
+    """One value."""
+
+    kind: Literal["constant"]
+    value: Number = _required("The value.", 1.0)
+
+
+class RampStimulus(TimedTable):
+    """A straight line."""
+
+    kind: Literal["ramp"]
+    start: Number = Field(default=0.0, description="Value at from_s.")
+    slope: Number = _required("Change per second.", 1.0)
+    stop: Number | None = Field(default=None, description="Value at which it stays. Default: none.", examples=[1.0])
+
+
+class StepStimulus(TimedTable):
+    """A jump."""
+
+    kind: Literal["step"]
+    before: Number = Field(default=0.0, description="Value before at_s.")
+    after: Number = _required("Value from at_s on.", 1.0)
+    at_s: Seconds = _required("When it jumps.", 1.0)
+
+
+class SineStimulus(TimedTable):
+    """offset + amplitude * sin(2 pi frequency t + phase)."""
+
+    kind: Literal["sine"]
+    amplitude: Number = _required("Half of peak to peak.", 1.0)
+    frequency_hz: Hertz = _required("Below rate_hz / 2.", 1.0)
+    offset: Number = Field(default=0.0, description="Mean value.")
+    phase_rad: Number = Field(default=0.0, description="Phase at from_s.")
+
+
+class SquareStimulus(TimedTable):
+    """offset + amplitude during the first part of each period, offset - amplitude during the rest."""
+
+    kind: Literal["square"]
+    amplitude: Number = _required("Half of peak to peak.", 1.0)
+    frequency_hz: Hertz = _required("Below rate_hz / 2.", 1.0)
+    offset: Number = Field(default=0.0, description="Middle between high and low.")
+    duty: float = Field(default=0.5, gt=0, lt=1, description="High part of a period.")
+
+
+class ChirpStimulus(TimedTable):
+    """A sine whose frequency moves evenly from f0_hz to f1_hz."""
+
+    kind: Literal["chirp"]
+    amplitude: Number = _required("Half of peak to peak.", 1.0)
+    f0_hz: Hertz = _required("Frequency at from_s, below rate_hz / 2.", 0.1)
+    f1_hz: Hertz = _required("Frequency after `seconds`, below rate_hz / 2.", 10.0)
+    seconds: float = _required("Duration of the sweep.", 60.0, gt=0, le=1e9)
+    offset: Number = Field(default=0.0, description="Mean value.")
+
+
+class NoiseStimulus(TimedTable):
+    """White Gaussian noise, the same in every run."""
+
+    kind: Literal["noise"]
+    sigma: float = _required("Standard deviation.", 0.1, ge=0, le=1e100)
+    mean: Number = Field(default=0.0, description="Mean value.")
+    seed: Seed = Field(default=0, description="Another seed, another noise.")
+
+
+class CsvStimulus(TimedTable):
+    """A recorded signal: a CSV file with a heading, times in seconds, straight lines between its points."""
+
+    kind: Literal["csv"]
+    file: PlainText = Field(description="Path, relative to the configuration's folder.", examples=["torque.csv"])
+    time_column: PlainText = Field(default="time", description="Heading of the times, in seconds and rising.")
+    value_column: PlainText = Field(default="value", description="Heading of the values.")
+    repeat: bool = Field(default=False, description="Begin again at the end; else the last value stays.")
+
+
+class StuckFault(TimedTable):
+    """The signal does not change."""
+
+    kind: Literal["stuck"]
+    value: Number | None = Field(default=None, description="Where it is stuck. Default: where it was.", examples=[0.0])
+
+
+class OffFault(TimedTable):
+    """The signal is cut off, as if unplugged."""
+
+    kind: Literal["off"]
+
+
+class BiasFault(TimedTable):
+    """The signal is wrong by a constant."""
+
+    kind: Literal["bias"]
+    value: Number = _required("Added to the signal.", 0.1)
+
+
+class NoiseFault(TimedTable):
+    """Gaussian noise is added."""
+
+    kind: Literal["noise"]
+    sigma: float = _required("Standard deviation.", 0.1, ge=0, le=1e100)
+    seed: Seed = Field(default=0, description="Another seed, another noise.")
+
+
+class DelayFault(TimedTable):
+    """The signal arrives late."""
+
+    kind: Literal["delay"]
+    ms: Milliseconds = _required(f"How late; at most {DELAY_TICKS} ticks.", 20.0)
+
+
+class DropFault(TimedTable):
+    """Single ticks keep the value before them."""
+
+    kind: Literal["drop"]
+    probability: float = _required("Share of ticks dropped.", 0.1, ge=0, le=1)
+    seed: Seed = Field(default=0, description="Another seed, other ticks.")
+
+
+class QuantiseFault(TimedTable):
+    """The signal moves in steps."""
+
+    kind: Literal["quantise"]
+    step: float = _required("Size of a step.", 0.01, gt=0, le=1e100)
+
+
+Stimulus = Annotated[
+    ConstantStimulus
+    | RampStimulus
+    | StepStimulus
+    | SineStimulus
+    | SquareStimulus
+    | ChirpStimulus
+    | NoiseStimulus
+    | CsvStimulus,
+    Field(discriminator="kind"),
+]
+Fault = Annotated[
+    StuckFault | OffFault | BiasFault | NoiseFault | DelayFault | DropFault | QuantiseFault,
+    Field(discriminator="kind"),
+]
+
+
+class SignalsTable(Table):
+    """How devices, made-up signals and faults meet the plant."""
+
+    inputs: dict[SignalName, InputTable] = Field(default={}, description="Plant inputs, by signal name.")
+    outputs: dict[ChannelName, OutputTable] = Field(default={}, description="Device channels, by driver.channel.")
+    stimulus: tuple[Stimulus, ...] = Field(
+        default=(), strict=False, description="Signals made up here, on plant inputs."
+    )
+    faults: tuple[Fault, ...] = Field(default=(), strict=False, description="Faults on any input, output or command.")
+
+
+class AlarmTable(Table):
+    """A limit to watch: exactly one of above, below and outside."""
+
+    name: PlainText | None = Field(
+        default=None, description="Default: the signal and its limit.", examples=["elbow too far"]
+    )
+    signal: SignalName = Field(description="Any input, output or command.", examples=["pendulum.elbow.angle"])
+    above: Number | None = Field(default=None, description="Alarm when the signal is greater.", examples=[1.0])
+    below: Number | None = Field(default=None, description="Alarm when the signal is smaller.", examples=[-1.0])
+    outside: Range | None = Field(default=None, description="Alarm outside [low, high].", examples=[[-1.0, 1.0]])
+    for_ms: Milliseconds = Field(default=0.0, description="Alarm only after this long without a break.")
+    action: Literal["log", "trip", "set"] = Field(default="log", description="Write it down, trip, or hold a command.")
+    target: ChannelName | None = Field(
+        default=None, alias="set", description='With action = "set": the command channel.', examples=["valve.ao0"]
+    )
+    value: Number | None = Field(default=None, description='With action = "set": where it is held.', examples=[0.0])
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if [self.above, self.below, self.outside].count(None) != 2:
+            raise _refuse("needs exactly one of above, below and outside")
+        if self.action == "set" and (self.target is None or self.value is None):
+            raise _refuse('action = "set" needs the keys set (a driver.channel) and value')
+        if self.action != "set" and (self.target is not None or self.value is not None):
+            raise _refuse(f'the keys set and value need action = "set", not "{self.action}"')
+        return self
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The quiet range: the alarm is outside it."""
+        low, high = self.outside or (self.below, self.above)
+        return (-math.inf if low is None else low, math.inf if high is None else high)
+
+    @property
+    def label(self) -> str:
+        """Its name, or else the signal and its limit."""
+        if self.name is not None:
+            return self.name
+        if self.outside is not None:
+            return f"{self.signal} outside [{number(self.outside[0])}, {number(self.outside[1])}]"
+        side, limit = ("above", self.above) if self.below is None else ("below", self.below)
+        return f"{self.signal} {side} {number(limit or 0.0)}"
+
+
+class SafetyTable(Table):
+    """What keeps a device from harm when something fails."""
+
+    watchdog_ms: float = Field(
+        default=50.0, ge=10, le=10_000, description="Heartbeat older than this: outputs go safe."
+    )
+    watchdog: bool = Field(default=True, description="Run the watchdog process.")
+    bumpless_ms: Milliseconds = Field(default=200.0, description="Outputs leave their safe values over this time.")
+    stop_deadline_ms: float = Field(default=1000.0, gt=0, le=60_000, description="A stop that takes longer is forced.")
+    alarms: tuple[AlarmTable, ...] = Field(default=(), strict=False, description="Limits to watch.")
+
+
+class BridgeTable(Table):
+    """What leaves the PC."""
+
+    enabled: bool = Field(default=True, description="Run the bridge process.")
+    publish: Address = Field(default="tcp://127.0.0.1:9872", description="Where subscribers connect.")
+    state_hz: float = Field(default=100.0, gt=0, le=20_000, description="Rate of the readable topic.")
+    raw: bool = Field(default=True, description="Publish the compact full-rate topic too.")
+
+
+class LogTable(Table):
+    """What is kept of a run."""
+
+    directory: PlainText = Field(default="runs", description="Folder that gets one folder per run.")
+    timing: bool = Field(default=True, description="Write the timing log.")
+    ring_seconds: float = Field(default=10.0, ge=1, le=120, description="History that the shared ring holds.")
+    blackbox_seconds: float = Field(
+        default=2.0, ge=0, le=120, description="History in a black box; at most ring_seconds."
+    )
+    blackbox_first: int = Field(
+        default=8, ge=0, le=10_000, description="Black boxes written at most: the first ones of a run."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.blackbox_seconds > self.ring_seconds:
+            if "blackbox_seconds" in self.model_fields_set:
+                raise _refuse(f"must be at most ring_seconds = {number(self.ring_seconds)}", "blackbox_seconds")
+            raise _refuse(f"must be at least blackbox_seconds = {number(self.blackbox_seconds)}", "ring_seconds")
+        return self
+
+
+class Config(Table):
+    """A whole configuration. Every table may be left out."""
+
+    node: NodeTable = NodeTable()
+    plant: PlantTable = PlantTable()
+    drivers: dict[DriverName, DriverTable] = {}
+    signals: SignalsTable = SignalsTable()
+    safety: SafetyTable = SafetyTable()
+    bridge: BridgeTable = BridgeTable()
+    log: LogTable = LogTable()
+
+    _source: Source = PrivateAttr(default_factory=Source)
+
+    @property
+    def source(self) -> Source:
+        """The file it came from: its name, its folder, the line of every key."""
+        return self._source
+
+
+def _validated(document: Mapping[str, Any], source: Source) -> Config:
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as error:
+        raise explain(error, Config, source) from error
+    config._source = source
+    return config
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    """The configuration in a file; whatever is wrong with it, a ConfigError that lists all problems."""
+    text = read_text(path, FILE_LIMIT)
+    file = printable(os.fsdecode(path))
+    document = parse_toml(text, file)
+    return _validated(document, Source(file, Path(path).parent, text, document))
+
+
+PLAIN_TABLES = ("node", "plant", "safety", "bridge", "log")
+"""Tables that appear once; no key stands in two of them, so that an override needs only the key."""
+
+
+def _override_keys() -> dict[str, tuple[str, str]]:
+    found = [(t, k) for t in PLAIN_TABLES for k in keys(type(getattr(Config(), t)))]
+    return {k: (t, k) for t, k in found} | {f"{t}.{k}": (t, k) for t, k in found}
+
+
+def overlay(config: Config, **changes: Any) -> Config:
+    """The configuration with some keys changed, such as `rate_hz=500` or `**{"log.directory": "runs"}`.
+
+    What the command line did not give is None and changes nothing.
+    """
+    known = _override_keys()
+    tables: dict[str, Any] = {name: getattr(config, name) for name in Config.model_fields}
+    overrides = dict(config.source.overrides)
+    problems = []
+    for name, value in changes.items():
+        if value is None:
+            continue
+        if name not in known:
+            alike = [k for k in known if ("." in k) == ("." in name)]
+            hint = sentence(nearest(name[:80], alike))
+            problems.append(Problem("override", printable(name), None, "is not a key", hint))
+            continue
+        table, key = known[name]
+        if isinstance(tables[table], Table):
+            old = tables[table]
+            tables[table] = {name: getattr(old, name) for name in old.model_fields_set}
+        tables[table][key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+        overrides[table, key] = tables[table][key]
+    if problems:
+        raise ConfigError(problems)
+    return _validated(tables, replace(config.source, overrides=overrides))
+
+
+@dataclass(frozen=True, slots=True)
+class InputMap:
+    """A plant input: value = scale * raw + offset, kept within limits and watched for age."""
+
+    signal: Signal
+    source: tuple[str, int] | None  # driver and index of its channel
+    scale: float  # unit conversion included, as in offset
+    offset: float
+    low: float
+    high: float
+    rate_limit: float  # per second; inf = none
+    filter_hz: float  # inf = none
+    stale_ns: int
+    stale: str
+    ramp_ns: int
+    default: float
+
+
+@dataclass(frozen=True, slots=True)
+class CommandMap:
+    """A device channel that is driven.
+
+    `signal` is named driver.channel and has the channel's unit and range; `unit` in the file labels a channel that
+    has none, and else only says what the plant's value is converted into.
+    """
+
+    signal: Signal
+    driver: str
+    channel: int  # index among the driver's output channels
+    source: int  # index in [plant inputs, plant outputs]
+    scale: float
+    offset: float
+    low: float
+    high: float
+    rate_limit: float
+    filter_hz: float
+    safe: float
+
+
+@dataclass(frozen=True, slots=True)
+class StimulusMap:
+    """A made-up signal on a plant input; a CSV brings its points."""
+
+    signal: int  # index among the plant inputs
+    spec: Stimulus
+    from_ns: int
+    to_ns: int
+    times: tuple[float, ...] = ()  # [s]
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMap:
+    """A fault on a signal of [inputs, outputs, commands]."""
+
+    signal: int
+    kind: str
+    from_ns: int
+    to_ns: int
+    amount: float  # bias, sigma, probability, step or stuck value; nan = stuck where it was
+    ticks: int  # of delay
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmMap:
+    """An alarm on a signal of [inputs, outputs, commands], as is `target`, the command it sets."""
+
+    name: str
+    signal: int
+    low: float  # alarm when below low or above high
+    high: float
+    for_ns: int
+    action: str
+    target: int | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class SignalMap:
+    """All a node needs to wire plant and devices: indices and numbers, no names left to look up."""
+
+    inputs: tuple[InputMap, ...]  # one for each plant input, in the plant's order
+    outputs: tuple[Signal, ...]
+    commands: tuple[CommandMap, ...]  # in the order of the file
+    stimuli: tuple[StimulusMap, ...]
+    faults: tuple[FaultMap, ...]
+    alarms: tuple[AlarmMap, ...]
+    parameters: tuple[float, ...]  # one for each plant parameter, in the plant's order
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """Inputs, outputs and commands: the index space of faults and alarms."""
+        return (*(i.signal for i in self.inputs), *self.outputs, *(c.signal for c in self.commands))
+
+
+def resolve(
+    config: Config,
+    *,
+    plant_inputs: Sequence[Signal],
+    plant_outputs: Sequence[Signal],
+    plant_parameters: Sequence[Signal],
+    device_inputs: Mapping[str, Sequence[Signal]],
+    device_outputs: Mapping[str, Sequence[Signal]],
+) -> SignalMap:
+    """Check every name, unit and range against what exists, and turn names into indices.
+
+    The devices' channels are given by driver name; a channel's own name has no driver in it (`x`, not `stick.x`).
+    """
+    work = _Resolver(config, plant_inputs, plant_outputs)
+    parameters = work.parameters(plant_parameters)
+    inputs = work.inputs(device_inputs)
+    commands = work.commands(device_outputs, (*plant_inputs, *plant_outputs))
+    done = SignalMap(
+        inputs, tuple(plant_outputs), commands, work.stimuli(), work.faults(), work.alarms(commands), parameters
+    )
+    if work.problems:
+        raise ConfigError(sorted(work.problems, key=lambda p: (p.where_file != config.source.file, p.line or 0)))
+    return done
+
+
+def _ns(seconds: float | None) -> int:
+    return NEVER if seconds is None else round(seconds * 1e9)
+
+
+def _span(low: float, high: float) -> str:
+    return f"[{number(low)}, {number(high)}]"
+
+
+Devices = Mapping[str, Sequence[Signal]]
+
+
+class _Resolver:
+    """Goes through the tables of a configuration and gathers problems on the way."""
+
+    def __init__(self, config: Config, inputs: Sequence[Signal], outputs: Sequence[Signal]) -> None:
+        self.config = config
+        self.source = config.source
+        self.plant_inputs = inputs
+        self.plant_names = [s.name for s in (*inputs, *outputs)]
+        self.all_names = self.plant_names  # and the commands, once they are known
+        self.problems: list[Problem] = []
+
+    def problem(self, loc: Loc, message: str, hint: str = "") -> None:
+        self.problems.append(self.source.problem(loc, message, sentence(hint)))
+
+    def index(self, loc: Loc, name: str, known: Sequence[str], what: str) -> int | None:
+        """Where a name stands in a list; an unknown one is a problem."""
+        if name in known:
+            return known.index(name)
+        self.problem(loc, f"there is no {what} called {name!r}", self.elsewhere(name, what) or nearest(name, known))
+        return None
+
+    def elsewhere(self, name: str, what: str) -> str:
+        """A hint for a name that exists, but not where it was used."""
+        if name in self.plant_names:
+            side = "input" if self.plant_names.index(name) < len(self.plant_inputs) else "output"
+            return f"that is an {side} of the plant"
+        if name in self.all_names:
+            return "that is a command to a device"
+        if "command" in what and name.partition(".")[0] in self.config.drivers:
+            return f'a device channel is a signal once something drives it: write [signals.outputs."{name}"]'
+        return ""
+
+    def within(self, loc: Loc, what: str, value: float, low: float, high: float) -> None:
+        if not low <= value <= high:
+            self.problem(loc, f"{what} {number(value)} lies outside the range {_span(low, high)}")
+
+    def below_nyquist(self, loc: Loc, frequency_hz: float) -> None:
+        half = self.config.node.rate_hz / 2
+        if frequency_hz >= half:
+            self.problem(loc, f"must be below {number(half)} Hz, half of node.rate_hz")
+
+    def parameters(self, known: Sequence[Signal]) -> tuple[float, ...]:
+        values = [s.default for s in known]
+        names = [s.name for s in known]
+        for name, value in self.config.plant.parameters.items():
+            loc = ("plant", "parameters", name)
+            index = self.index(loc, name, names, "parameter of the plant")
+            if index is not None:
+                self.within(loc, "the value", value, known[index].low, known[index].high)
+                values[index] = value
+        return tuple(values)
+
+    def channel(self, loc: Loc, name: str, devices: Devices, what: str) -> tuple[str, int, Signal] | None:
+        """The driver, the index and the signal behind `driver.channel`."""
+        driver, _, channel = name.partition(".")
+        if driver not in self.config.drivers:
+            known = list(self.config.drivers)
+            hint = nearest(driver, known) if known else f"add a table [drivers.{driver}]"
+            self.problem(loc, f"there is no driver {driver!r}", hint)
+            return None
+        names = [s.name for s in devices.get(driver, ())]
+        if channel not in names:
+            hint = nearest(name, [f"{driver}.{n}" for n in names])
+            self.problem(loc, f"driver {driver!r} has no {what} channel {channel!r}", hint)
+            return None
+        return driver, names.index(channel), devices[driver][names.index(channel)]
+
+    def scaling(
+        self, loc: Loc, table: MappingTable, from_unit: str, to_unit: str, plant_unit: str
+    ) -> tuple[float, float]:
+        """Scale and offset with the unit conversion folded in. A plain number has none to convert: scale gives it."""
+        unit_scale, unit_offset = 1.0, 0.0
+        if not {from_unit, to_unit} & {"", "1"}:
+            try:
+                unit_scale, unit_offset = units.conversion(from_unit, to_unit)
+            except units.UnitError as error:
+                hint = f'if scale and offset make up for it, write unit = "{plant_unit}"'
+                self.problem((*loc, "unit") if table.unit else loc, str(error), hint)
+        return table.scale * unit_scale, table.scale * unit_offset + table.offset
+
+    def limits(self, loc: Loc, table: MappingTable, signal: Signal) -> tuple[float, float]:
+        """The clamp, which may narrow the signal's range but not widen it."""
+        low, high = table.clamp or (signal.low, signal.high)
+        if low < signal.low or high > signal.high:
+            span = _span(signal.low, signal.high)
+            self.problem((*loc, "clamp"), f"reaches beyond the range {span} of {signal.name!r}")
+        return low, high
+
+    def filter_hz(self, loc: Loc, table: MappingTable) -> float:
+        if table.filter_hz is None:
+            return math.inf
+        self.below_nyquist((*loc, "filter_hz"), table.filter_hz)
+        return table.filter_hz
+
+    def inputs(self, devices: Devices) -> tuple[InputMap, ...]:
+        tables = self.config.signals.inputs
+        known = [s.name for s in self.plant_inputs]
+        for name in tables:
+            self.index(("signals", "inputs", name), name, known, "input of the plant")
+        return tuple(self.input(s, tables.get(s.name, InputTable()), devices) for s in self.plant_inputs)
+
+    def input(self, signal: Signal, table: InputTable, devices: Devices) -> InputMap:
+        loc: Loc = ("signals", "inputs", signal.name)
+        source, scale, offset = None, 1.0, 0.0
+        if table.source and (found := self.channel((*loc, "from"), table.source, devices, "input")):
+            source = found[:2]
+            scale, offset = self.scaling(loc, table, table.unit or found[2].unit, signal.unit, signal.unit)
+        low, high = self.limits(loc, table, signal)
+        default = signal.default if table.default is None else table.default
+        self.within(loc if table.default is None else (*loc, "default"), "the default", default, low, high)
+        return InputMap(
+            signal=signal,
+            source=source,
+            scale=scale,
+            offset=offset,
+            low=low,
+            high=high,
+            rate_limit=table.rate_limit or math.inf,
+            filter_hz=self.filter_hz(loc, table),
+            stale_ns=_ns(table.stale_ms / 1e3),
+            stale=table.stale,
+            ramp_ns=_ns(table.ramp_ms / 1e3),
+            default=default,
+        )
+
+    def commands(self, devices: Devices, plant: Sequence[Signal]) -> tuple[CommandMap, ...]:
+        found = [self.command(name, table, devices, plant) for name, table in self.config.signals.outputs.items()]
+        made = tuple(c for c in found if c is not None)
+        self.all_names = [*self.plant_names, *(c.signal.name for c in made)]
+        return made
+
+    def command(self, name: str, table: OutputTable, devices: Devices, plant: Sequence[Signal]) -> CommandMap | None:
+        loc: Loc = ("signals", "outputs", name)
+        found = self.channel(loc, name, devices, "output")
+        source = self.index((*loc, "from"), table.source, self.plant_names, "signal of the plant")
+        if name in self.plant_names:
+            self.problem(loc, "a signal of the plant has the same name", "give the driver another name")
+        if found is None or source is None:
+            return None
+        driver, place, channel = found
+        plant_unit = plant[source].unit
+        scale, offset = self.scaling(loc, table, plant_unit, table.unit or channel.unit, plant_unit)
+        low, high = self.limits(loc, table, replace(channel, name=name))
+        safe = channel.safe if table.safe is None else table.safe
+        self.within(loc if table.safe is None else (*loc, "safe"), "the safe value", safe, low, high)
+        at_rest = min(max(safe, low), high)
+        return CommandMap(
+            signal=Signal(name, channel.unit or table.unit or "", at_rest, low, high, at_rest, channel.doc),
+            driver=driver,
+            channel=place,
+            source=source,
+            scale=scale,
+            offset=offset,
+            low=low,
+            high=high,
+            rate_limit=table.rate_limit or math.inf,
+            filter_hz=self.filter_hz(loc, table),
+            safe=at_rest,
+        )
+
+    def stimuli(self) -> tuple[StimulusMap, ...]:
+        known = [s.name for s in self.plant_inputs]
+        made = []
+        for i, spec in enumerate(self.config.signals.stimulus):
+            loc: Loc = ("signals", "stimulus", i)
+            index = self.index((*loc, "signal"), spec.signal, known, "input of the plant")
+            for key in ("frequency_hz", "f0_hz", "f1_hz"):
+                self.below_nyquist((*loc, key), getattr(spec, key, 0.0))
+            points = self.csv(loc, spec) if isinstance(spec, CsvStimulus) else ((), ())
+            if index is not None:
+                made.append(StimulusMap(index, spec, _ns(spec.from_s), _ns(spec.to_s), *points))
+        return tuple(made)
+
+    def csv(self, loc: Loc, spec: CsvStimulus) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        try:
+            return read_points(self.source.folder / spec.file, spec)
+        except ConfigError as error:
+            here = self.source.problem((*loc, "file"), "")
+            hint = f"It is named in {here.where_file}" + (f":{here.line}." if here.line else ".")
+            self.problems += [replace(p, hint=f"{p.hint} {hint}".strip()) for p in error.problems]
+            return (), ()
+
+    def faults(self) -> tuple[FaultMap, ...]:
+        made = []
+        for i, spec in enumerate(self.config.signals.faults):
+            loc: Loc = ("signals", "faults", i)
+            index = self.index((*loc, "signal"), spec.signal, self.all_names, "input, output or command")
+            ticks = 0
+            if isinstance(spec, DelayFault):
+                ticks = round(spec.ms * 1e6 / self.config.node.period_ns)
+                if not 1 <= ticks <= DELAY_TICKS:
+                    what = f"is {ticks} ticks at {number(self.config.node.rate_hz)} Hz"
+                    self.problem((*loc, "ms"), f"{what}; a delay is 1 to {DELAY_TICKS} ticks")
+            if index is not None:
+                made.append(
+                    FaultMap(
+                        index,
+                        spec.kind,
+                        _ns(spec.from_s),
+                        _ns(spec.to_s),
+                        _amount(spec),
+                        ticks,
+                        getattr(spec, "seed", 0),
+                    )
+                )
+        return tuple(made)
+
+    def alarms(self, commands: Sequence[CommandMap]) -> tuple[AlarmMap, ...]:
+        made: list[AlarmMap] = []
+        for i, table in enumerate(self.config.safety.alarms):
+            loc: Loc = ("safety", "alarms", i)
+            index = self.index((*loc, "signal"), table.signal, self.all_names, "input, output or command")
+            target = None
+            if table.target is not None and table.value is not None:
+                place = self.index((*loc, "set"), table.target, [c.signal.name for c in commands], "command")
+                if place is not None:
+                    self.within((*loc, "value"), "the value", table.value, commands[place].low, commands[place].high)
+                    target = len(self.plant_names) + place
+            if table.label in (a.name for a in made):
+                self.problem(loc, f"two alarms are called {table.label!r}", "give one of them another name")
+            if index is not None:
+                low, high = table.limits
+                value = math.nan if table.value is None else table.value
+                made.append(
+                    AlarmMap(table.label, index, low, high, _ns(table.for_ms / 1e3), table.action, target, value)
+                )
+        return tuple(made)
+
+
+def _amount(spec: Fault) -> float:
+    match spec:
+        case StuckFault():
+            return math.nan if spec.value is None else spec.value
+        case BiasFault():
+            return spec.value
+        case NoiseFault():
+            return spec.sigma
+        case DropFault():
+            return spec.probability
+        case QuantiseFault():
+            return spec.step
+        case _:
+            return 0.0
+
+
+def read_points(path: Path, spec: CsvStimulus) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Times and values of a stimulus file; a ConfigError names its line."""
+    file = printable(str(path))
+    reader = csv.reader(read_text(path, CSV_LIMIT).split("\n"), skipinitialspace=True)
+
+    def refuse(key: str, message: str, hint: str = "", value: str = "") -> ConfigError:
+        return ConfigError([Problem(file, key, reader.line_num or None, message, sentence(hint), value)])
+
+    try:
+        heading = [h.strip() for h in next(reader, [])]
+        columns = (spec.time_column, spec.value_column)
+        for key in columns:
+            if key not in heading:
+                raise refuse("", f"there is no column {key!r} in the first line", nearest(key, heading))
+        places = [heading.index(key) for key in columns]
+        points: list[list[float]] = []
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            point = []
+            for key, place in zip(columns, places, strict=True):
+                cell = row[place] if place < len(row) else ""
+                try:
+                    point.append(float(cell))
+                except ValueError as error:
+                    raise refuse(key, "must be a number", "", shown(cell)) from error
+                if not math.isfinite(point[-1]):
+                    raise refuse(key, "must be a finite number", "", shown(cell))
+            if points and point[0] <= points[-1][0]:
+                raise refuse(
+                    columns[0], f"must be later than {number(points[-1][0])} in the row before", "", shown(point[0])
+                )
+            points.append(point)
+    except csv.Error as error:
+        raise refuse("", f"is not a CSV file ({error})") from error
+    if len(points) < 1 + spec.repeat:
+        raise refuse("", "has too few rows", "two to repeat, one otherwise, below the heading")
+    return tuple(p[0] for p in points), tuple(p[1] for p in points)
+
+
+class _Schema(GenerateJsonSchema):
+    """TOML has no null: an optional key is left out."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        made = super().default_schema(schema)
+        return {k: v for k, v in made.items() if k != "default" or v is not None}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def schema() -> str:
+    """The JSON schema that lets an editor complete and check a configuration."""
+    made = Config.model_json_schema(by_alias=True, schema_generator=_Schema)
+    return json.dumps({"$schema": _Schema.schema_dialect, **made}, indent=2) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the schema to the file named, else into `configs/` of this checkout."""
+    beside = Path(__file__).resolve().parent.parent / "configs" / "hilnode.schema.json"
+    path = Path(arguments[0]) if arguments else beside
+    try:
+        path.write_text(schema(), encoding="utf-8")
+    except OSError as error:
+        print(
+            f"{path}: cannot be written ({error.strerror}). Name a file: python -m hilnode.config FILE", file=sys.stderr
+        )
+        return 1
+    print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

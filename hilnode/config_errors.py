@@ -1,0 +1,528 @@
+"""What is wrong with a configuration, in sentences: which file, line and key, the value given, and the way out.
+
+A validator speaks of types and locations; the person with the file open wants the line. So this file holds a reader
+for text files that fails in sentences, a scanner that finds the line of every key in a TOML text, and the
+translation of every error pydantic can raise here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import json
+import os
+import re
+import stat
+import tomllib
+import types
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from hilnode.signals import nearest
+
+Loc = tuple[str | int, ...]
+"""Where a value stands in the document: keys, and indices within lists."""
+
+MOST = 100
+"""Problems written out at most; a file with more has one cause, and the count says the rest."""
+
+DEEPEST = 32
+"""Levels of nested tables. The standard TOML reader needs quadratic time for a key of many dotted parts."""
+
+PATTERNS = {
+    r"^[a-z][a-z0-9-]*$": "must be lower-case letters, digits and dashes, beginning with a letter",
+    r"^[a-z][a-z0-9_]*$": "must be lower-case letters, digits and underscores, beginning with a letter",
+    r"^([a-z][a-z0-9_-]*|[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*)$": "must be the name of a kind in lower case, "
+    "or module:attribute",
+    r"^[a-z][a-z0-9_]*(\.[a-z0-9][a-z0-9_]*)*$": "must be lower-case words joined by dots, such as 'arm.elbow.angle'",
+    r"^[a-z][a-z0-9_]*(\.[a-z0-9][a-z0-9_]*)+$": "must be a driver and its channel joined by a dot, such as 'stick.x'",
+    r"^(tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}|ipc://[^\s\x00]+)$": "must be an address such as "
+    "'tcp://127.0.0.1:9872' or 'ipc:///tmp/hilnode'",
+    r"^[^\x00-\x1f\x7f]+$": "must be text without control characters",
+}
+"""Every pattern the models use, and what it asks for in words."""
+
+NODE_NAME, DRIVER_NAME, KIND_NAME, SIGNAL_NAME, CHANNEL_NAME, ADDRESS, PLAIN_TEXT = PATTERNS
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong, and how to mend it."""
+
+    where_file: str
+    key: str
+    line: int | None
+    message: str
+    hint: str = ""
+    value: str = ""
+
+    def __str__(self) -> str:
+        where = self.where_file if self.line is None else f"{self.where_file}:{self.line}"
+        what = f"{self.key} = {self.value}" if self.key and self.value else self.key
+        text = ": ".join(part for part in (where, what, self.message) if part) + "."
+        return text + ("" if self.hint.startswith("\n") else " ") + self.hint if self.hint else text
+
+
+class ConfigError(ValueError):
+    """Everything wrong with a configuration at once: `problems`, of which `more` were not written out."""
+
+    def __init__(self, problems: list[Problem], more: int = 0) -> None:
+        self.problems = problems
+        self.more = more
+        super().__init__(problems, more)
+
+    def __str__(self) -> str:
+        tail = [f"{self.problems[0].where_file}: and {self.more} more problems."] if self.more else []
+        return "\n\n".join([*map(str, self.problems), *tail])
+
+
+def printable(text: str, most: int = 200) -> str:
+    """Text that any terminal can show: escapes for what cannot be printed, and an end."""
+    cut = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def number(value: float) -> str:
+    """A number as one would write it: 1000 rather than 1000.0."""
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
+
+
+def shown(value: Any, depth: int = 0) -> str:
+    """A value as it would stand in the file, shortened."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value) if value.bit_length() < 128 else f"(a number of {value.bit_length()} bits)"
+        case float():
+            return number(value)
+        case str():
+            return printable(json.dumps(value[:80], ensure_ascii=False), 60)
+        case list() | tuple():
+            if depth > 1:
+                return "[...]"
+            return (
+                "[" + ", ".join([*(shown(v, depth + 1) for v in value[:4]), *(["..."] if len(value) > 4 else [])]) + "]"
+            )
+        case Mapping() | BaseModel():
+            return "{ ... }"
+        case _:
+            return printable(str(value), 60)
+
+
+def dotted(loc: Loc) -> str:
+    """A location as one would write it: `signals.inputs."arm.torque".scale`, `safety.alarms[0].above`."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            plain = re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part)
+            text += ("." if text else "") + (
+                part if plain else printable(json.dumps(part[:80], ensure_ascii=False), 60)
+            )
+    return text
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a configuration came from, to say of each key what was written and on which line.
+
+    Two sources compare equal: a configuration is what it says, not where it lay.
+    """
+
+    file: str = field(default="configuration", compare=False)
+    folder: Path = field(default=Path(), compare=False)
+    text: str = field(default="", compare=False)
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    overrides: Mapping[Loc, Any] = field(default_factory=dict, compare=False)
+
+    @functools.cached_property
+    def lines(self) -> dict[Loc, int]:
+        return locate(self.text)
+
+    def value(self, loc: Loc) -> Any:
+        """What was written at `loc`; a KeyError if nothing was."""
+        found: Any = self.document
+        for part in loc:
+            try:
+                found = found[part]
+            except (TypeError, IndexError) as error:
+                raise KeyError(part) from error
+        return found
+
+    def problem(self, loc: Loc, message: str, hint: str = "") -> Problem:
+        """A problem at `loc`: its line, or that of the nearest table around it."""
+        if loc in self.overrides:
+            return Problem("override", dotted(loc), None, message, hint, shown(self.overrides[loc]))
+        around = next((loc[:n] for n in range(len(loc), 0, -1) if loc[:n] in self.lines), None)
+        line = None if around is None else self.lines[around]
+        try:
+            value = self.value(loc) if loc else {}
+        except KeyError:
+            return Problem(self.file, dotted(loc), line, message, hint)
+        about_table = isinstance(value, dict) and not message.startswith("must be")
+        return Problem(self.file, dotted(loc), line, message, hint, "" if about_table else shown(value))
+
+
+def read_text(path: str | os.PathLike[str], limit: int) -> str:
+    """The text of a file, line ends as `\\n`; a ConfigError with one sentence for whatever prevents it."""
+    name = os.fsdecode(path)
+    file = printable(name)
+
+    def refuse(message: str, hint: str = "", line: int | None = None) -> ConfigError:
+        return ConfigError([Problem(file, "", line, message, hint)])
+
+    too_big = refuse(f"larger than {limit / 1e6:.0f} MB, which is no file of this kind")
+    try:
+        info = os.stat(name)
+        if stat.S_ISDIR(info.st_mode):
+            raise refuse("is a folder, not a file", "Name the file within it.")
+        if not stat.S_ISREG(info.st_mode):
+            raise refuse("is a device, pipe or socket, not a file")
+        if info.st_size > limit:
+            raise too_big
+        with open(name, "rb") as stream:
+            data = stream.read(limit + 1)
+    except FileNotFoundError as error:
+        raise refuse("there is no such file", _beside(Path(name))) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise refuse(f"cannot be read ({printable(why).lower()})") from error
+    if len(data) > limit:
+        raise too_big
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        what = "a binary file" if b"\0" in data[:8192] else f"not UTF-8 text (byte 0x{data[error.start]:02x})"
+        line = data.count(b"\n", 0, error.start) + 1
+        raise refuse(f"{what}, so it cannot be read", "Save it as UTF-8 text.", line) from error
+
+
+def _beside(path: Path) -> str:
+    """A hint from the files that are there."""
+    try:
+        names = [printable(p.name) for p in path.parent.iterdir() if p.suffix == path.suffix]
+    except (OSError, ValueError):
+        return "Its folder does not exist or cannot be read."
+    return sentence(nearest(path.name[:80], names)) if names else ""
+
+
+def sentence(text: str) -> str:
+    """A hint as a sentence of its own."""
+    return text and text[:1].upper() + text[1:] + ("" if text.endswith(("?", ".")) else ".")
+
+
+TOML_WORDS = (
+    ("Invalid value", "this is no value", 'Text needs quotes, as in pace = "free"; true and false are lower case.'),
+    ("Invalid date", "there is no such date or time", ""),
+    ("Cannot overwrite|Duplicate inline", "this key is given twice", "Keep one of them."),
+    ("Cannot declare .* twice", "this table is given twice", "Put all its keys under one heading."),
+    ("Cannot mutate|Cannot redefine", "this table or list was closed further up", "Put all its keys in one place."),
+    ("Expected '=' after", "a key must be followed by = and a value", "Names holding dots or spaces need quotes."),
+    ("Invalid statement", "a line must be a [table], a key = value or a # comment", ""),
+    ("key part", "a key must stand here", "A key is letters, digits, - and _, or text in quotes."),
+    (
+        "Expected newline",
+        "something stands after the end of the value or heading",
+        "Begin a new line for the next key.",
+    ),
+    (r"(Illegal|invalid) character '\\n'|Unterminated|Expected \"'", "a quote is not closed", ""),
+    (r"Illegal|invalid character", "a control character may not stand here", "Delete it."),
+    (r"Unclosed|Expected '\]", "a bracket is not closed", ""),
+    (
+        "Unescaped|Escaped|hex value",
+        "a backslash in double quotes begins an escape",
+        "Use 'single quotes' or write \\\\.",
+    ),
+)
+"""What the TOML reader says, in words that help."""
+
+
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    """The document, or a ConfigError with line, column and the line itself."""
+    part = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+    if deep := re.search(rf"(?<![A-Za-z0-9_-])(?:{part}){{{DEEPEST}}}", text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ConfigError([Problem(file, "", line, f"a name of more than {DEEPEST} parts joined by dots")])
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([_syntax(str(error), text, file)]) from error
+    except RecursionError as error:
+        raise ConfigError([Problem(file, "", None, "lists or tables are nested too deeply to be read")]) from error
+    except ValueError as error:  # from int(), which refuses thousands of digits
+        raise ConfigError([Problem(file, "", None, "a number has too many digits to be read")]) from error
+
+
+def _syntax(said: str, text: str, file: str) -> Problem:
+    """A syntax error as a problem that shows the spot."""
+    rows = text.rstrip("\n").split("\n")
+    at = re.search(r"\(at line (\d+), column (\d+)\)", said)
+    line, column = (int(at[1]), int(at[2])) if at else (len(rows), len(rows[-1]) + 1)
+    message, hint = next(((m, h) for pattern, m, h in TOML_WORDS if re.search(pattern, said)), ("cannot be read", ""))
+    row = rows[line - 1] if line <= len(rows) else ""
+    start = max(0, column - 60)
+    excerpt = printable(row[start : start + 100])
+    caret = " " * len(printable(row[start : column - 1]))
+    return Problem(
+        file, "", line, f"column {column}: not valid TOML: {message}", f"{hint}\n    {excerpt}\n    {caret}^"
+    )
+
+
+_SPACE = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_KEY = re.compile(r"""[ \t]*+("(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[A-Za-z0-9_-]++)[ \t]*+(\.?)""")
+_SCALAR = re.compile(
+    r'''"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"{3,5}|\'\'\'[^']*+(?:'(?!'')[^']*+)*+'{3,5}'''
+    r"""|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[^,\]}#\n]++""",
+    re.DOTALL,
+)
+
+
+def locate(text: str) -> dict[Loc, int]:
+    """The line of every table, key and list element in a text that is known to be valid TOML."""
+    scan = _Scanner(text)
+    scan.document()
+    return scan.lines
+
+
+class _Scanner:
+    """Walks a TOML text once, keeping where it is and which table it is in."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.lines: dict[Loc, int] = {}
+        self.breaks = [m.start() for m in re.finditer("\n", text)]
+        self.counts: Counter[Loc] = Counter()
+
+    def note(self, loc: Loc) -> None:
+        self.lines.setdefault(loc, bisect.bisect_left(self.breaks, self.at) + 1)
+
+    def skip(self, count: int = 0) -> str:
+        """Pass `count` characters, then spaces and comments; the next character."""
+        self.at = _SPACE.match(self.text, self.at + count).end()  # type: ignore[union-attr]
+        return self.text[self.at : self.at + 1]
+
+    def key(self) -> Iterator[str]:
+        more = "."
+        while more and (found := _KEY.match(self.text, self.at)):
+            word, more = found.groups()
+            yield tomllib.loads(f"key = {word}")["key"] if word[0] in "\"'" else word
+            self.at = found.end()
+
+    def document(self) -> None:
+        table: Loc = ()
+        while char := self.skip():
+            if char == "[":
+                table = self.heading()
+            else:
+                self.pair(table)
+
+    def heading(self) -> Loc:
+        double = self.text.startswith("[[", self.at)
+        self.at += 1 + double
+        loc: Loc = ()
+        for part in list(self.key()):
+            if self.counts[loc]:  # a list of tables: what follows belongs to its last one
+                loc += (self.counts[loc] - 1,)
+            loc += (part,)
+            self.note(loc)
+        if double:
+            self.counts[loc] += 1
+            loc += (self.counts[loc] - 1,)
+            self.note(loc)
+        self.at += 1 + double
+        return loc
+
+    def pair(self, table: Loc) -> None:
+        loc = table
+        for part in self.key():
+            loc += (part,)
+            self.note(loc)
+        self.skip(1)  # the equals sign
+        self.value(loc)
+
+    def value(self, loc: Loc) -> None:
+        opened = self.text[self.at : self.at + 1]
+        if opened not in "[{":
+            self.at = _SCALAR.match(self.text, self.at).end()  # type: ignore[union-attr]
+            return
+        index = 0
+        char = self.skip(1)
+        while char not in "]}":
+            if opened == "[":
+                self.note((*loc, index))
+                self.value((*loc, index))
+                index += 1
+            else:
+                self.pair(loc)
+            char = self.skip()
+            if char == ",":
+                char = self.skip(1)
+        self.at += 1
+
+
+SENTENCES = {
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number, not nan or inf",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text in quotes",
+    "string_unicode": "must be valid Unicode text",
+    "string_too_long": "must be at most {max_length} characters long",
+    "string_too_short": "must not be empty",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": "must be a list",
+    "missing": "is missing",
+}
+"""Validation errors in plain words; what is not here is said by the models themselves."""
+
+
+def explain(error: ValidationError, root: type[BaseModel], source: Source) -> ConfigError:
+    """Every validation error as a problem, in the order of the file."""
+    errors = error.errors(include_url=False)
+    problems = list(dict.fromkeys(_translate(e, root, source) for e in errors[:MOST]))
+    problems.sort(key=lambda p: p.line or 0)
+    return ConfigError(problems, max(0, len(errors) - MOST))
+
+
+def _translate(error: Any, root: type[BaseModel], source: Source) -> Problem:
+    kind, given, context, loc = error["type"], error["input"], error.get("ctx", {}), error["loc"]
+    if loc and loc[-1] == "[key]" and get_origin(_bare(_trace(root, loc[:-2]).kind)) is dict:
+        words = PATTERNS.get(context.get("pattern", ""), SENTENCES.get(kind, "is not allowed"))
+        return source.problem(_trace(root, loc[:-1]).loc, f"its name {_filled(words, context)}")
+    spot = _trace(root, (*loc, *context.get("at", ())))
+    hint = spot.suggestion()
+    if kind == "extra_forbidden":
+        return source.problem(
+            spot.loc, f"is not a key of {spot.table()}", _unknown(str(spot.loc[-1]), spot.owner, root)
+        )
+    if kind == "union_tag_not_found":
+        return source.problem((*spot.loc, "kind"), "is missing", f"Allowed are {_listed(spot.tags())}.")
+    if kind == "union_tag_invalid":
+        return _choice((*spot.loc, "kind"), context["tag"], spot.tags(), "", source)
+    if kind == "literal_error":
+        return _choice(spot.loc, given, re.findall(r"'([^']*)'", context["expected"]), hint, source)
+    if kind == "string_pattern_mismatch":
+        message = PATTERNS[context["pattern"]]
+    elif kind == "value_error":
+        message = str(context["error"])
+    elif kind == "float_type" and isinstance(given, int) and not isinstance(given, bool):
+        message = "is too large a number"
+    else:
+        message = _filled(SENTENCES[kind], context) if kind in SENTENCES else error["msg"]
+    if message in ("must be a table", "must be a list"):
+        hint = spot.heading() or hint
+    return source.problem(spot.loc, message, hint.replace("Try", "Add") if kind == "missing" else hint)
+
+
+def _choice(loc: Loc, given: Any, allowed: list[str], hint: str, source: Source) -> Problem:
+    """A word that is none of those allowed."""
+    close = nearest(given[:80], allowed) if isinstance(given, str) else ""
+    return source.problem(loc, f"must be {_listed(allowed)}", sentence(close) if "did you mean" in close else hint)
+
+
+def _filled(words: str, context: Mapping[str, Any]) -> str:
+    numbers = {k: number(v) for k, v in context.items() if isinstance(v, int | float)}
+    return words.format_map(numbers) if "{" in words and numbers else words
+
+
+def _listed(words: list[str]) -> str:
+    quoted = [f'"{w}"' for w in words]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+def _unknown(key: str, owner: type[BaseModel], root: type[BaseModel]) -> str:
+    """Where an unknown key may belong."""
+    known = keys(owner)
+    for table, info in root.model_fields.items():
+        if key not in known and isinstance(info.annotation, type) and key in keys(info.annotation):
+            return f"It belongs in [{table}]."
+    return sentence(nearest(key[:80], list(known)))
+
+
+def keys(model: type) -> dict[str, FieldInfo]:
+    """The keys of a table as they stand in the file."""
+    if not issubclass(model, BaseModel):
+        return {}
+    return {info.alias or name: info for name, info in model.model_fields.items()}
+
+
+@dataclass
+class _Spot:
+    """A location in the document beside the model that describes it."""
+
+    loc: Loc
+    owner: type[BaseModel]
+    info: FieldInfo | None
+    kind: Any
+
+    def suggestion(self) -> str:
+        if self.info is None or not self.loc or isinstance(self.loc[-1], int):
+            return ""
+        value = self.info.examples[0] if self.info.examples else self.info.default
+        simple = isinstance(value, str | int | float | list)
+        return f"Try {dotted(self.loc[-1:])} = {shown(value)}." if simple else ""
+
+    def table(self) -> str:
+        """The table that holds the last key."""
+        inner = self.loc[:-1]
+        if not inner:
+            return "the configuration"
+        return f"[[{dotted(inner[:-1])}]]" if isinstance(inner[-1], int) else f"[{dotted(inner)}]"
+
+    def tags(self) -> list[str]:
+        return [t for member in get_args(_bare(self.kind)) for t in get_args(member.model_fields["kind"].annotation)]
+
+    def heading(self) -> str:
+        """How to write what should be a table, or a list of them."""
+        if get_origin(self.kind) is tuple:
+            return f"Write [[{dotted(self.loc)}]], with two brackets, above its keys."
+        if self.loc and isinstance(self.loc[-1], int):
+            return f"Write [[{dotted(self.loc[:-1])}]] above its keys."
+        return f"Write [{dotted(self.loc)}] above its keys."
+
+
+def _bare(kind: Any) -> Any:
+    """A type without `Annotated` and without `None`."""
+    if get_origin(kind) is Annotated:
+        return _bare(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        members = [a for a in get_args(kind) if a is not type(None)]
+        return _bare(members[0]) if len(members) == 1 else kind
+    return kind
+
+
+def _trace(root: type[BaseModel], loc: Loc) -> _Spot:
+    """Follow a validator's location through the models; its names for members of a union are no part of the file."""
+    spot = _Spot((), root, None, root)
+    for part in loc:
+        kind = _bare(spot.kind)
+        origin = get_origin(kind)
+        if isinstance(kind, type) and origin is None and issubclass(kind, BaseModel):
+            info = keys(kind).get(str(part))
+            spot = _Spot((*spot.loc, part), kind, info, info and info.annotation)
+        elif origin is dict:
+            spot = _Spot((*spot.loc, part), spot.owner, None, get_args(kind)[1])
+        elif origin is tuple and isinstance(part, int):
+            spot = _Spot((*spot.loc, part), spot.owner, None, get_args(kind)[0])
+        elif origin in (Union, types.UnionType):
+            spot.kind = next(m for m in get_args(kind) if part in get_args(keys(m)["kind"].annotation))
+        else:  # within a free table
+            spot = _Spot((*spot.loc, part), spot.owner, None, None)
+    return spot

@@ -1,0 +1,115 @@
+"""Events: the loop stores (tick, code, index, value); here they become sentences, and lines in `events.jsonl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilnode.row import Schema, State
+from hilnode.tick.layout import Answer, Cause, Event
+
+ANSWERS = {
+    Answer.DONE: "done",
+    Answer.WRONG_STATE: "not possible now",
+    Answer.STALE_INPUT: "an input has no fresh value",
+    Answer.UNKNOWN: "no such thing",
+    Answer.PLANT_FAILED: "the plant could not be reset",
+}
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One event, decoded."""
+
+    tick: int
+    time_ns: int
+    code: Event
+    index: int
+    value: float
+    ident: int
+    sentence: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """What goes into the log and over the wire."""
+        value = self.value if np.isfinite(self.value) else None
+        return {
+            "tick": self.tick,
+            "time_ns": self.time_ns,
+            "event": self.code.name.lower(),
+            "index": self.index,
+            "value": value,
+            "what": self.sentence,
+        }
+
+    def as_json(self) -> str:
+        return json.dumps(self.as_dict())
+
+
+class Teller:
+    """Decodes events of one node."""
+
+    def __init__(self, schema: Schema, alarms: Sequence[str], explain_status: Callable[[int], str]) -> None:
+        self._schema = schema
+        self._alarms = alarms
+        self._explain = explain_status
+
+    def decode(self, words: NDArray[np.int64]) -> Happening:
+        """The event in one row of the event ring."""
+        tick, time_ns, code, index, _, ident = (int(w) for w in words)
+        value = float(words[4:5].view(np.float64)[0])
+        event = Event(code)
+        return Happening(tick, time_ns, event, index, value, ident, self._sentence(event, index, value))
+
+    def _sentence(self, code: Event, index: int, value: float) -> str:
+        match code:
+            case Event.STATE:
+                return f"{State(int(value)).name.lower()} -> {State(index).name.lower()}"
+            case Event.TRIP:
+                return "tripped: " + self._cause(Cause(index), value)
+            case Event.OVERRUN:
+                return f"overrun: work ended {value * 1e6:.0f} us after the next deadline, {index} missed"
+            case Event.STALE:
+                age = f"{value * 1e3:.0f} ms old" if np.isfinite(value) else "has never arrived"
+                return f"input {self._input(index)} is stale: {age}"
+            case Event.FRESH:
+                return f"input {self._input(index)} is fresh again"
+            case Event.INVALID:
+                return f"input {self._input(index)}: the device delivered {value}; the last good value is kept"
+            case Event.ALARM:
+                return f"alarm {self._alarms[index]}: value {value:g}"
+            case Event.ALARM_OVER:
+                return f"alarm {self._alarms[index]} is over: value {value:g}"
+            case Event.COMMAND:
+                return f"command: {ANSWERS[Answer(index)]}"
+            case Event.HALT:
+                return f"halt: work ended {value * 1e6:.0f} us after the next deadline and node.overrun is 'halt'"
+
+    def _cause(self, cause: Cause, value: float) -> str:
+        number = int(value) if np.isfinite(value) else 0
+        match cause:
+            case Cause.OPERATOR:
+                return "asked for by the operator"
+            case Cause.PLANT:
+                return f"the plant gave up: {self._explain(number)}"
+            case Cause.NOT_FINITE:
+                return f"plant output {self._schema.outputs[number].name} is not a finite number"
+            case Cause.STALE:
+                return f"input {self._input(number)} went stale"
+            case Cause.OVERRUNS:
+                return f"{number} overruns since arming (node.max_overruns)"
+            case Cause.ALARM:
+                return f"alarm {self._alarms[number]}"
+            case Cause.WATCHDOG:
+                return "the watchdog had to make the devices safe"
+            case Cause.DRIVER:
+                return "a required driver went down"
+            case Cause.WATCHDOG_LOST:
+                return "the watchdog process died"
+
+    def _input(self, index: int) -> str:
+        return self._schema.inputs[index].name

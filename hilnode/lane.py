@@ -1,0 +1,90 @@
+"""A command lane: how Python asks the tick for something and hears what became of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from hilnode.events import ANSWERS, Happening
+from hilnode.lockfree.ring import Ring
+from hilnode.tick.layout import COMMAND_WIDTH, PARAMS, Answer, Event, Op
+
+CAPACITY = 1024  # commands that may wait; the tick takes 16 per tick
+
+
+class CommandRefused(RuntimeError):
+    """The tick said no; `answer` and `detail` say why."""
+
+    def __init__(self, op: Op, answer: Answer, detail: float) -> None:
+        super().__init__(f"{op.name.lower()}: {ANSWERS[answer]}")
+        self.op, self.answer, self.detail = op, answer, detail
+
+
+class Lane:
+    """One source of commands. Its methods may be called from any thread; the lane itself is the ring's one writer."""
+
+    def __init__(self, name: str) -> None:
+        self.ring = Ring.create(name, capacity=CAPACITY, width=COMMAND_WIDTH)
+        self._lock = threading.Lock()
+        self._ids = itertools.count((os.getpid() << 32) + 1)
+        self._row = np.zeros(COMMAND_WIDTH, np.int64)
+        self._waiting: dict[int, tuple[threading.Event, list[Happening]]] = {}
+
+    def send(self, op: Op, index: int = 0, params: Sequence[float] = ()) -> None:
+        """Put a command into the ring and do not wait for what becomes of it."""
+        with self._lock:
+            self._push(op, index, params)
+
+    def ask(self, op: Op, index: int = 0, params: Sequence[float] = (), *, timeout: float = 2.0) -> Happening:
+        """Send a command and wait for its answer: the event, with the tick at which it took effect.
+
+        Raises CommandRefused if the tick says no and TimeoutError if it says nothing. Needs somebody to feed `hear`.
+        """
+        done = threading.Event()
+        heard: list[Happening] = []
+        with self._lock:
+            ident = self._push(op, index, params, (done, heard))
+        arrived = done.wait(timeout)
+        with self._lock:
+            del self._waiting[ident]
+        if not arrived:
+            raise TimeoutError(f"{op.name.lower()}: no answer from the tick within {timeout:g} s")
+        answer = Answer(heard[0].index)
+        if answer != Answer.DONE:
+            raise CommandRefused(op, answer, heard[0].value)
+        return heard[0]
+
+    def _push(
+        self,
+        op: Op,
+        index: int,
+        params: Sequence[float],
+        waiting: tuple[threading.Event, list[Happening]] | None = None,
+    ) -> int:
+        if len(params) > PARAMS:
+            raise ValueError(f"{op.name}: at most {PARAMS} parameters, got {len(params)}")
+        ident = next(self._ids)
+        if waiting:
+            self._waiting[ident] = waiting
+        self._row[:] = 0
+        self._row[:3] = op, index, ident
+        self._row[3 : 3 + len(params)] = np.array(params, float).view(np.int64)
+        self.ring.push(self._row)
+        return ident
+
+    def hear(self, happening: Happening) -> None:
+        """Give every event to this; it picks out the answers to its own commands."""
+        if happening.code != Event.COMMAND:
+            return
+        with self._lock:
+            waiting = self._waiting.get(happening.ident)
+        if waiting:
+            waiting[1].append(happening)
+            waiting[0].set()
+
+    def close(self) -> None:
+        self.ring.close()

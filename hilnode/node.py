@@ -1,0 +1,384 @@
+"""The node: puts a plant, its drivers, the tick and the helper processes together, and takes them apart again.
+
+    with Node(load("bench.toml")) as node:
+        node.start()
+        node.arm()
+        node.run()
+        node.force("pendulum.shoulder.torque", 2.0)
+        node.wait(5.0)
+
+The only place besides the CLI where the rooms meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drivers import registry as driver_kinds
+from drivers.runner import HEALTH_WORDS, H, Health, Runner
+from hilnode import __version__, jit, realtime
+from hilnode.assemble import Buffers, assemble
+from hilnode.children import Child
+from hilnode.config import Config
+from hilnode.control import Control, Word
+from hilnode.events import Happening
+from hilnode.lane import Lane
+from hilnode.lockfree.mailbox import Mailbox
+from hilnode.lockfree.ring import Ring
+from hilnode.lockfree.segment import Segment
+from hilnode.operate import Operate
+from hilnode.ports import check_free
+from hilnode.row import Col, Schema, State
+from hilnode.stats import Stats, Timing
+from hilnode.supervisor import Supervisor
+from hilnode.tick.layout import EVENT_WIDTH, Exit
+from hilnode.tick.loop import run
+from hilnode.wiring import resolve
+from plant import registry as plant_kinds
+
+log = logging.getLogger("hilnode")
+
+HEALTH_KIND = 4
+EVENTS = 4096  # kept in the ring
+
+
+class Node(Operate):
+    """One node, from configuration to the end. Use it as a context manager: leaving it makes the devices safe."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        directory: Path | None = None,
+        last_tick: int = 0,
+        say: Callable[[str], None] = log.info,
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.notes: list[str] = []  # what the machine refused, one line each
+        self.tripped: Happening | None = None  # the trip that has not been cleared
+        self.refused = ""  # why it never ran
+        self.stuck = False
+        self.ended = threading.Event()
+        self._tick_ready = threading.Event()
+        self._say = say
+        self._opened = contextlib.ExitStack()
+        try:
+            self._build(last_tick)
+        except BaseException:
+            self._opened.close()
+            raise
+
+    # -- putting together -----------------------------------------------------------------------------------------
+
+    def _build(self, last_tick: int) -> None:
+        c = self.config
+        self.plant = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
+        self.drivers = {n: driver_kinds.create(d.kind, n, d.options) for n, d in c.drivers.items()}
+        self.wiring = resolve(
+            c,
+            plant_inputs=self.plant.inputs,
+            plant_outputs=self.plant.outputs,
+            plant_parameters=self.plant.parameters,
+            device_inputs={n: d.inputs for n, d in self.drivers.items()},
+            device_outputs={n: d.outputs for n, d in self.drivers.items()},
+        )
+        self.schema = Schema(
+            c.node.period_ns,
+            self.plant.inputs,
+            self.plant.outputs,
+            tuple(m.signal for m in self.wiring.commands),
+            self.plant.bodies,
+        )
+        self.cpu = realtime.choose_cpu(c.node.cpu)
+        self._share_memory()
+        if c.bridge.enabled:
+            check_free("bridge.publish", c.bridge.publish)
+        self._write_run_file()
+        self.watchdog = self._start_watchdog()
+        self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
+        self.stats = Stats(self._rows)
+        self._compile()
+        self.helpers = self._start_helpers()
+        self.runners = {n: self._make_runner(n) for n in self.drivers}
+        self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
+        self._supervisor = Supervisor(self, self._say)
+
+    def _share_memory(self) -> None:
+        name, keep = self.config.node.name, self._opened.enter_context
+        self.control = Control.create(name)  # first: this is what refuses a second node of the same name
+        self._opened.callback(self.control.close)
+        self.control[Word.PID] = os.getpid()
+        capacity = max(64, round(self.config.log.ring_seconds * 1e9 / self.config.node.period_ns))
+        self._rows = Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
+        self._events = Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH)
+        Operate.__init__(self, Lane(f"{name}.commands"), self.schema, self.plant.parameters)
+        health = Segment.create(f"{name}.health", kind=HEALTH_KIND, words=HEALTH_WORDS * max(1, len(self.drivers)))
+        self._health = health.words.reshape(-1, HEALTH_WORDS)
+        inboxes = {
+            n: Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)) for n, d in self.drivers.items() if d.inputs
+        }
+        driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in self.drivers}
+        outboxes = {n: Mailbox.create(f"{name}.out.{n}", channels=k) for n, k in driven.items() if k}
+        for part in (self._rows, self._events, self._lane, health, *inboxes.values(), *outboxes.values()):
+            keep(contextlib.closing(part))
+        self._buffers = Buffers(
+            self.control.segment.address, self._rows, self._events, [self._lane.ring], inboxes, outboxes
+        )
+
+    def _compile(self) -> None:
+        """Compile and warm every kernel the run needs: the loop runs once with its end already asked for."""
+        say = self._say if not jit.is_warm() else None
+
+        def dry_run() -> None:
+            self.control[Word.STOP] = 1
+            run(self.tick)
+            self.control[Word.STOP] = 0
+            self.tick.live.i[:] = live
+            self.control[Word.HEARTBEAT] = self.control[Word.STATE] = 0
+
+        live = self.tick.live.i.copy()
+        seconds = jit.warm_up([("the tick", dry_run), ("the status line", self.stats.feed)], say)
+        if say:
+            say(f"compiled in {seconds:.0f} s; the next start takes the result from {jit.CACHE}")
+        self.events = self._events.reader()
+
+    def _start_watchdog(self) -> Child | None:
+        if not self.config.safety.watchdog:
+            return None
+        return Child("hilnode.watchdog", self._watchdog_spec(), log=self._file("watchdog.log"), revive=False)
+
+    def _watchdog_spec(self) -> dict[str, Any]:
+        c = self.config
+        devices = [
+            {"kind": c.drivers[n].kind, "name": n, "options": c.drivers[n].options, "safe": self._safe(n).tolist()}
+            for n, d in self.drivers.items()
+            if d.external and d.outputs
+        ]
+        return {
+            "node": c.node.name,
+            "limit_ms": c.safety.watchdog_ms,
+            "priority": c.node.priority,
+            "cpu": self.cpu,
+            "log": str(self.directory / "events.jsonl") if self.directory else "",
+            "drivers": devices,
+        }
+
+    def _start_helpers(self) -> list[Child]:
+        c, helpers = self.config, []
+        if self.directory and c.log.timing:
+            helpers.append(
+                Child("hilnode.recorder", self._recorder_spec(), log=self._file("recorder.log"), revive=True)
+            )
+        if c.bridge.enabled:
+            helpers.append(Child("bridge.publisher", self._bridge_spec(), log=self._file("bridge.log"), revive=True))
+        return helpers
+
+    def _recorder_spec(self) -> dict[str, Any]:
+        c = self.config
+        return {
+            "node": c.node.name,
+            "cpu": self.cpu,
+            "schema": self.schema.hash,
+            "directory": str(self.directory),
+            "blackbox_seconds": c.log.blackbox_seconds,
+            "blackbox_first": c.log.blackbox_first,
+            "meta": {
+                "node": c.node.name,
+                "period_ns": int(self.tick.live.i[3]),
+                "dt_ns": c.node.period_ns,
+                "rate_hz": c.node.rate_hz,
+                "plant": c.plant.kind,
+                "version": __version__,
+            },
+        }
+
+    def _bridge_spec(self) -> dict[str, Any]:
+        b = self.config.bridge
+        return {
+            "node": self.config.node.name,
+            "cpu": self.cpu,
+            "schema": self.schema.as_dict(),
+            "publish": b.publish,
+            "state_hz": b.state_hz,
+            "raw": b.raw,
+        }
+
+    def _make_runner(self, name: str) -> Runner:
+        driver = self.drivers[name]
+        used = [m.channel for m in self.wiring.commands if m.driver == name]
+        return Runner(
+            driver,
+            inbox=self._buffers.inboxes.get(name),
+            outbox=self._buffers.outboxes.get(name),
+            used=np.array(used, np.int64),
+            safe=self._safe(name),
+            health=self._health[list(self.drivers).index(name)],
+            live=lambda: self.control.live,
+            period=self.config.drivers[name].period_ms * 1e-3,
+        )
+
+    def _safe(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Safe value of every output channel of a driver: the config's where it maps one, else the channel's own."""
+        safe = np.array([s.safe for s in self.drivers[driver].outputs], float)
+        for m in self.wiring.commands:
+            if m.driver == driver:
+                safe[m.channel] = m.safe
+        return safe
+
+    def _file(self, name: str) -> Path | None:
+        return self.directory / name if self.directory else None
+
+    def _write_run_file(self) -> None:
+        if not self.directory:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        about = {
+            "version": __version__,
+            "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "started_monotonic_ns": time.monotonic_ns(),
+            "machine": {"host": platform.node(), "kernel": platform.release(), "cpus": os.cpu_count()},
+            "config": self.config.model_dump(mode="json", by_alias=True),
+            "schema": self.schema.as_dict(),
+        }
+        (self.directory / "run.json").write_text(json.dumps(about, indent=1) + "\n")
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the loop. It stands at `configured`, devices at their safe values, until told to arm and run."""
+        c = self.config.node
+        if c.lock_memory:
+            self.notes += realtime.lock_memory()
+            self._opened.callback(realtime.unlock_memory)
+        awake = realtime.AwakeCpus()
+        self._opened.callback(awake.close)
+        self.notes += awake.refused
+        self._opened.callback(realtime.freeze_garbage(self._note_garbage))
+        allowed = os.sched_getaffinity(0)
+        self._opened.callback(lambda: os.sched_setaffinity(0, allowed))
+        realtime.keep_off(self.cpu)
+        if self.watchdog and not self.watchdog.wait_ready():
+            raise RuntimeError(f"the watchdog did not start: see {self._file('watchdog.log') or 'its output above'}")
+        for runner in self.runners.values():
+            runner.start()
+        self._thread.start()
+        self._tick_ready.wait()
+        self._supervisor.start()
+        for note in self.notes:
+            self._say(note)
+
+    def _tick_thread(self) -> None:
+        self.notes += realtime.make_thread_hard(self.cpu, self.config.node.priority)
+        self.control[Word.TID] = threading.get_native_id()
+        self.control[Word.CPU] = self.cpu
+        self._tick_ready.set()
+        run(self.tick)
+        self.ended.set()
+
+    def _note_garbage(self, count: int, ns: int) -> None:
+        self.control[Word.GC_COUNT] = count
+        self.control[Word.GC_NS] = ns
+
+    def every(self, steps: int, script: Callable[[int], None]) -> None:
+        """Call `script(step)` about every `steps` plant steps, outside the tick.
+
+        Session logic, scoring, slow models.
+        """
+        self._supervisor.every(steps, script)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the loop has ended; False if it still runs after `timeout` seconds."""
+        return self.ended.wait(timeout)
+
+    def request_stop(self) -> None:
+        """Ask the loop to end after this tick; returns at once, may be called from a signal handler."""
+        self.control[Word.STOP] = 1
+
+    @property
+    def exit_code(self) -> int:
+        """0 ended as asked, 3 tripped, 4 overrun halt."""
+        if self.tick.live.i[8] == Exit.HALTED:
+            return 4
+        return 3 if self.tripped or self.stuck or self.refused else 0
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        return State(self.control[Word.STATE])
+
+    @property
+    def steps(self) -> int:
+        """Plant steps done."""
+        return self.control[Word.STEP]
+
+    def timing(self) -> Timing:
+        return self.stats.timing()
+
+    def last_row(self) -> dict[str, float]:
+        """Every signal of the newest row by name, with `tick` and `step`."""
+        reader = self._rows.reader(first=max(0, len(self._rows) - 1), batch=1)
+        rows = reader.read()
+        if not len(rows):
+            return {}
+        values = rows[0].view(np.float64)
+        s = self.schema
+        numbers = [*values[s.at_inputs : s.at_ages], *values[s.at_outputs : s.at_poses]]
+        named = {x.name: float(v) for x, v in zip(s.signals, numbers, strict=True)}
+        return {"tick": int(rows[0, Col.TICK]), "step": int(rows[0, Col.STEP]), **named}
+
+    def missing_driver(self, *bad: Health) -> str:
+        """A sentence about the first required driver whose health is one of `bad`, or nothing."""
+        for name, (health, trouble) in self.driver_states().items():
+            if self.config.drivers[name].required and health in bad:
+                return f"required driver {name} is {health.name.lower()}" + (f": {trouble}" if trouble else "")
+        return ""
+
+    def driver_states(self) -> dict[str, tuple[Health, str]]:
+        """Health of every driver and its last trouble."""
+        return {n: (Health(int(r.health[H.STATE])), r.trouble) for n, r in self.runners.items()}
+
+    # -- taking apart ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop the loop, bring the devices to their safe values, close the files, all within the stop deadline."""
+        deadline = time.monotonic() + self.config.safety.stop_deadline_ms * 1e-3
+        self.request_stop()
+        if self._thread.ident:
+            self._thread.join(max(0.1, deadline - time.monotonic()))
+            self.stuck = self.stuck or self._thread.is_alive()
+        for name, runner in self.runners.items():
+            if not runner.stop(deadline):
+                self._say(f"driver {name} did not let go within safety.stop_deadline_ms")
+        self._supervisor.stop()
+        if not self.stuck:
+            self.control[Word.CLOSING] = 1
+            for child in [*self.helpers, *([self.watchdog] if self.watchdog else [])]:
+                child.end(max(deadline, time.monotonic() + 1.0))
+        self._opened.close()
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def new_directory(config: Config, out: Path | None) -> Path:
+    """Where this run's files go: `out`, or a new folder named by node and time."""
+    if out:
+        return out
+    return Path(config.log.directory) / f"{config.node.name}-{datetime.now():%Y%m%d-%H%M%S}"

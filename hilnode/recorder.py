@@ -1,0 +1,93 @@
+"""The recorder: a process that writes every tick's times to the timing log. The tick does not know it exists.
+
+It reads the ring like any other reader, a few times a second, and reads the machine's counters beside it. If it
+is killed, the node starts another one, which goes on where the file ends; only rows that the ring has
+overwritten meanwhile are missing, and they are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from hilnode import blackbox
+from hilnode.control import Control, Word
+from hilnode.lockfree.ring import Ring
+from hilnode.machine_sample import Sampler
+from hilnode.realtime import keep_off
+from hilnode.row import HEADER
+from hilnode.timinglog import FILE_NAME, TimingWriter, read
+
+PERIOD_MS = 50  # between two looks at the ring and at the machine
+FLUSH_EVERY = 5  # looks
+
+
+class Recorder:
+    """Writes the timing log of one node. `spec` comes from the node: see `Node._recorder_spec`."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.control = Control.attach(spec["node"])
+        self.rows = Ring.attach(f"{spec['node']}.rows", schema=spec["schema"])
+        self.directory = Path(spec["directory"])
+        self.seconds, self.first = spec["blackbox_seconds"], spec["blackbox_first"]
+        path = self.directory / FILE_NAME
+        logged = 0
+        if path.exists():
+            log = read(path)
+            logged = int(log.tick[-1]) + 1 if len(log) else 0
+        self.writer = TimingWriter(path, spec["meta"], resume=path.exists())
+        self.reader = self.rows.reader(first=logged, batch=1024)
+        self.sampler: Sampler | None = None
+        self.lost = 0
+
+    def work(self) -> None:
+        """Until the node ends or dies; then write what is left and close the file."""
+        waiter = select.poll()
+        waiter.register(os.pidfd_open(self.control[Word.PID]), select.POLLIN)
+        turn = 0
+        while True:
+            gone = bool(waiter.poll(PERIOD_MS)) or self.control[Word.CLOSING] == 1
+            self._look()
+            turn += 1
+            if gone:
+                break
+            if turn % FLUSH_EVERY == 0:
+                self.writer.flush()
+        self.writer.close(len(self.rows))
+        self._keep_black_box()
+
+    def _look(self) -> None:
+        while len(rows := self.reader.read()):
+            self.writer.append(rows[:, :HEADER])
+        if self.reader.lost > self.lost:
+            self.writer.lost(self.reader.lost - self.lost)
+            self.lost = self.reader.lost
+        if self.sampler is None and self.control[Word.TID]:
+            self.sampler = Sampler(self.control[Word.PID], self.control[Word.TID], self.control[Word.CPU])
+        if self.sampler:
+            self.writer.sample(self.sampler.take(self.control[Word.GC_COUNT], self.control[Word.GC_NS]))
+
+    def _keep_black_box(self) -> None:
+        """The seconds around the first overruns, in files of their own."""
+        incidents = blackbox.cut(read(self.writer.path), self.seconds, self.first)
+        if incidents:
+            blackbox.save(incidents, self.directory)
+
+
+def main() -> int:
+    """Entry point: one line of JSON on standard input, then record."""
+    spec = json.loads(sys.stdin.readline())
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)  # it ends after the node, with the last row
+    keep_off(spec["cpu"])
+    Recorder(spec).work()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""The supervisor.
+
+A thread for everything that has time. Events, scripts, helper processes, required drivers, a loop that hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from drivers.runner import Health
+from hilnode.control import Word
+from hilnode.events import Happening, Teller
+from hilnode.row import State
+from hilnode.tick.layout import Answer, Cause, Event
+
+if TYPE_CHECKING:
+    from hilnode.node import Node
+
+log = logging.getLogger("hilnode")
+
+LOOK_EVERY = 0.02  # [s]
+ASK_EVERY = 0.1  # [s] between two tries to arm and run
+REQUIRED_WITHIN = 5.0  # [s] a required driver has this long to come up
+
+
+class Supervisor:
+    """Looks after one node."""
+
+    def __init__(self, node: Node, say: Callable[[str], None]) -> None:
+        self._node = node
+        self._say = say
+        self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain)
+        self._scripts: list[_Script] = []
+        self._starter = _Starter(node, say) if node.config.node.autostart else None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after a last look; harmless if never started."""
+        self._stopping.set()
+        if self._thread.ident:
+            self._thread.join(2.0)
+
+    def every(self, steps: int, script: Callable[[int], None]) -> None:
+        self._scripts.append(_Script(steps, script))
+
+    def _look_after(self) -> None:
+        path = self._node.directory / "events.jsonl" if self._node.directory else None
+        with path.open("a") if path else contextlib.nullcontext() as file:
+            while not self._stopping.wait(LOOK_EVERY):
+                self._look(file)
+                self._tend()
+            self._look(file)
+
+    def _look(self, file: TextIO | None) -> None:
+        while len(rows := self._node.events.read()):
+            for words in rows:
+                self._hear(self._teller.decode(words), file)
+            if file:
+                file.flush()
+        self._node.stats.feed()
+
+    def _hear(self, happening: Happening, file: TextIO | None) -> None:
+        node = self._node
+        node.hear(happening)
+        if happening.code == Event.TRIP:
+            node.tripped = happening
+            if node.config.safety.on_trip == "exit":
+                node.request_stop()
+        elif happening.code == Event.STATE and happening.index == State.CLEARED:
+            node.tripped = None
+        if happening.code != Event.COMMAND:
+            self._say(f"tick {happening.tick}: {happening.sentence}")
+        elif self._starter:
+            self._starter.hear(happening)
+        if file:
+            file.write(happening.as_json() + "\n")
+
+    def _tend(self) -> None:
+        node = self._node
+        if self._starter and self._starter.done():
+            self._starter = None
+        for script in self._scripts:
+            script.call(node.steps)
+        for child in node.helpers:
+            if trouble := child.tend():
+                self._say(trouble)
+        if node.watchdog and (trouble := node.watchdog.tend()):
+            self._say(trouble)
+            node.ask_trip(Cause.WATCHDOG_LOST)
+        if node.state == State.RUNNING and (trouble := node.missing_driver(Health.DOWN)):
+            self._say(trouble)
+            node.ask_trip(Cause.DRIVER)
+        self._check_stuck()
+
+    def _check_stuck(self) -> None:
+        """A plant that never returns: the devices are in the watchdog's hands, and this process can only end."""
+        node = self._node
+        age = time.monotonic_ns() - node.control[Word.HEARTBEAT]
+        if age > max(1e9, 5e6 * node.config.safety.watchdog_ms) and not node.ended.is_set():
+            node.stuck = True
+            self._say(
+                f"the loop has not moved for {age / 1e9:.1f} s at step {node.steps}: the plant did not return. "
+                + ("The watchdog holds the devices at their safe values" if node.watchdog else "There is no watchdog")
+            )
+            node.ended.set()
+
+
+class _Script:
+    """A function called about every so many plant steps; one that fails is not called again."""
+
+    def __init__(self, every: int, function: Callable[[int], None]) -> None:
+        self._every, self._function, self._due, self._failed = every, function, 0, False
+
+    def call(self, step: int) -> None:
+        if step < self._due or self._failed:
+            return
+        self._due = step - step % self._every + self._every
+        try:
+            self._function(step)
+        except Exception:
+            self._failed = True
+            log.exception("a script failed and will not be called again")
+
+
+class _Starter:
+    """Arms and runs a node by itself, once the required drivers are up and no input would trip it at once."""
+
+    def __init__(self, node: Node, say: Callable[[str], None]) -> None:
+        self._node = node
+        self._say = say
+        self._began = time.monotonic()
+        self._asked = 0.0
+        self._said = ""
+
+    def done(self) -> bool:
+        """Try again if it is time; True when there is nothing more to do."""
+        node, now = self._node, time.monotonic()
+        if node.ended.is_set() or node.state not in (State.CONFIGURED, State.ARMED):
+            return True
+        if missing := node.missing_driver(Health.DOWN, Health.CONNECTING):
+            if now - self._began > REQUIRED_WITHIN:
+                node.refused = missing
+                self._say(f"not started: {missing}")
+                node.request_stop()
+                return True
+            self._tell_once(f"waiting: {missing}")
+            return False
+        if now - self._asked >= ASK_EVERY:
+            self._asked = now
+            node.ask_start()
+        return False
+
+    def hear(self, happening: Happening) -> None:
+        if happening.index == Answer.STALE_INPUT:
+            name = self._node.schema.inputs[int(happening.value)].name
+            self._tell_once(f"waiting: input {name} trips when stale and its device has not delivered yet")
+
+    def _tell_once(self, what: str) -> None:
+        if what != self._said:
+            self._said = what
+            self._say(what)

@@ -1,0 +1,130 @@
+"""Inputs: newest letters from the mailboxes, stale and impossible values replaced, faults and forces applied.
+
+device channel -> scale, offset -> [stimulus] -> [fault] -> clamp, low pass, rate limit -> [force] -> plant
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import kernel
+from hilnode.lockfree.mailbox import take
+from hilnode.tick.condition import condition, prime
+from hilnode.tick.faults import spoil
+from hilnode.tick.layout import (
+    FORCED,
+    INVALID,
+    L_FLAGS,
+    L_NOW,
+    L_STATE,
+    RUNNING,
+    STALE,
+    Cause,
+    Event,
+    Stale,
+)
+from hilnode.tick.lifecycle import tell, trip
+from hilnode.tick.stimulus import wanted, wave
+
+DEFAULT, RAMP, TRIP = int(Stale.DEFAULT), int(Stale.RAMP), int(Stale.TRIP)
+C_STALE = int(Cause.STALE)
+E_STALE, E_FRESH, E_INVALID = int(Event.STALE), int(Event.FRESH), int(Event.INVALID)
+
+
+@kernel
+def collect(n):
+    """Fetch every mailbox that has a new letter."""
+    for b in range(n.box_base.size):
+        at = n.box_at[b]
+        count = n.box_channels[b]
+        got = take(n.box_base[b], count, n.box_seen[b], n.spare_raw.ctypes.data, n.spare_stamp.ctypes.data)
+        if got != n.box_seen[b]:
+            n.box_seen[b] = got
+            n.raw[at : at + count] = n.spare_raw[:count]
+            n.stamp[at : at + count] = n.spare_stamp[:count]
+
+
+@kernel
+def measure(t, i):
+    """Input `i` as its device last delivered it, or what stands in for it; sets its age."""
+    n = t.inputs
+    j = n.source[i]
+    if j < 0:
+        n.age[i] = 0.0
+        return n.default[i]
+    if n.stamp[j] > n.good_at[i]:
+        x = n.raw[j]
+        if math.isfinite(x):
+            n.good[i] = n.channels.scale[i] * x + n.channels.offset[i]
+            n.good_at[i] = n.stamp[j]
+            n.is_invalid[i] = 0
+        else:
+            t.live.i[L_FLAGS] |= INVALID
+            if n.is_invalid[i] == 0:
+                n.is_invalid[i] = 1
+                tell(t, E_INVALID, i, x, 0)
+    if n.good_at[i] == 0:
+        n.age[i] = math.inf
+    else:
+        age = max(t.live.i[L_NOW] - n.good_at[i], 0)
+        n.age[i] = age * 1e-9
+        if age <= n.limit_ns[i]:
+            if n.is_stale[i] == 1:
+                n.is_stale[i] = 0
+                tell(t, E_FRESH, i, n.age[i], 0)
+            return n.good[i]
+    return _replace_stale(t, i)
+
+
+@kernel
+def _replace_stale(t, i):
+    n = t.inputs
+    t.live.i[L_FLAGS] |= STALE
+    if n.is_stale[i] == 0:
+        n.is_stale[i] = 1
+        tell(t, E_STALE, i, n.age[i], 0)
+    policy = n.policy[i]
+    if policy == TRIP and t.live.i[L_STATE] == RUNNING:
+        trip(t, C_STALE, float(i))
+    if policy == DEFAULT or n.good_at[i] == 0:
+        return n.default[i]
+    if policy == RAMP:
+        late = t.live.i[L_NOW] - n.good_at[i] - n.limit_ns[i]
+        w = 1.0 if late >= n.ramp_ns[i] else late / n.ramp_ns[i]
+        return n.good[i] + w * (n.default[i] - n.good[i])
+    return n.good[i]
+
+
+@kernel
+def take_inputs(t):
+    """The stage: all plant inputs of this tick."""
+    n = t.inputs
+    collect(n)
+    for i in range(n.value.size):
+        slot = wanted(t.stimuli, i, t.live, t.setup.dt)
+        x = measure(t, i) if slot < 0 else wave(t.stimuli, slot, t.live, t.setup.dt)
+        if slot >= 0:
+            n.age[i] = 0.0
+        x = condition(n.channels, i, spoil(t.faults, i, x, t.live, t.setup.dt), t.live)
+        if t.forces.on[i] == 1:
+            x = t.forces.value[i]
+            prime(n.channels, i, x)  # a release starts from here
+            t.live.i[L_FLAGS] |= FORCED
+        n.value[i] = x
+        t.seen[i] = x
+
+
+@kernel
+def first_stale_trip(t):
+    """The first input that would trip the node right away, or -1: asked before running."""
+    n = t.inputs
+    for i in range(n.value.size):
+        if n.policy[i] == TRIP and n.is_stale[i] == 1 and wanted(t.stimuli, i, t.live, t.setup.dt) < 0:
+            return i
+    return -1
+
+
+@kernel
+def prime_inputs(t):
+    """Bumpless: filters and rate limits start from the next measured value, not from an old one."""
+    t.inputs.channels.primed[:] = 0

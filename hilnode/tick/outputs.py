@@ -1,0 +1,93 @@
+"""Outputs: what the devices are told. Live while running, safe otherwise, and no jump between the two.
+
+plant output -> [fault] -> [force] -> scale, offset -> clamp, low pass, rate limit -> blend from safe -> [alarm]
+-> [fault] -> [force]
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import kernel
+from hilnode.lockfree.mailbox import put
+from hilnode.tick.condition import condition, prime
+from hilnode.tick.faults import spoil
+from hilnode.tick.layout import FORCED, L_FLAGS, L_NOW, L_STATE, RUNNING, Cause
+from hilnode.tick.lifecycle import trip
+
+C_NOT_FINITE = int(Cause.NOT_FINITE)
+
+
+@kernel
+def check_outputs(t):
+    """A number that is none trips the node before any device sees it."""
+    y = t.plant.output
+    for k in range(y.size):
+        if not math.isfinite(y[k]):
+            trip(t, C_NOT_FINITE, float(k))
+            return
+
+
+@kernel
+def show_outputs(t):
+    """Plant outputs as the rest of the world sees them: after faults and forces. The row keeps the true ones."""
+    first = t.inputs.value.size
+    for k in range(t.plant.output.size):
+        s = first + k
+        x = spoil(t.faults, s, t.plant.output[k], t.live, t.setup.dt)
+        if t.forces.on[s] == 1:
+            x = t.forces.value[s]
+            t.live.i[L_FLAGS] |= FORCED
+        t.seen[s] = x
+
+
+@kernel
+def give_outputs(t, stepped):
+    """The stage: all device commands of this tick, into the mailboxes. A paused plant leaves them as they are."""
+    o = t.outputs
+    if t.live.i[L_STATE] != RUNNING:
+        make_safe(t)
+        return
+    if not stepped:
+        _send(t)
+        return
+    t.live.blend[0] = min(1.0, t.live.blend[0] + t.setup.bumpless)
+    w = t.live.blend[0]
+    first = t.inputs.value.size + t.plant.output.size
+    for c in range(o.value.size):
+        s = first + c
+        x = o.channels.scale[c] * t.seen[o.source[c]] + o.channels.offset[c]
+        x = condition(o.channels, c, x, t.live)
+        x = o.safe[c] + w * (x - o.safe[c]) if w < 1.0 else x
+        if o.held_by[c] >= 0:
+            x = o.held_at[c]
+            prime(o.channels, c, x)
+        x = spoil(t.faults, s, x, t.live, t.setup.dt)
+        if t.forces.on[s] == 1:
+            x = t.forces.value[s]
+            prime(o.channels, c, x)
+            t.live.i[L_FLAGS] |= FORCED
+        o.value[c] = x
+        t.seen[s] = x
+    _send(t)
+
+
+@kernel
+def make_safe(t):
+    """Every command at its safe value; rate limits and filters will start from there."""
+    o = t.outputs
+    first = t.inputs.value.size + t.plant.output.size
+    for c in range(o.value.size):
+        o.value[c] = o.safe[c]
+        t.seen[first + c] = o.safe[c]
+        prime(o.channels, c, o.safe[c])
+    _send(t)
+
+
+@kernel
+def _send(t):
+    o = t.outputs
+    o.stamp[:] = t.live.i[L_NOW]
+    for b in range(o.box_base.size):
+        at = 8 * o.box_at[b]
+        put(o.box_base[b], o.box_channels[b], o.value.ctypes.data + at, o.stamp.ctypes.data + at)

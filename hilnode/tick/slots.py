@@ -1,0 +1,33 @@
+"""Slots: stimuli and faults by signal, as short chains, so that one signal may have several, one after another
+or together.
+
+head[signal] -> slot -> next[slot] -> ... -> -1
+"""
+
+from __future__ import annotations
+
+from hilnode.jit import kernel
+
+
+@kernel
+def detach(head, following, slot):
+    """Take `slot` out of whatever chain it is in."""
+    for s in range(head.size):
+        if head[s] == slot:
+            head[s] = following[slot]
+    for k in range(following.size):
+        if following[k] == slot:
+            following[k] = following[slot]
+    following[slot] = -1
+
+
+@kernel
+def attach(head, following, slot, signal):
+    """Put `slot` at the end of the chain of `signal`."""
+    if head[signal] < 0:
+        head[signal] = slot
+        return
+    k = head[signal]
+    while following[k] >= 0:
+        k = following[k]
+    following[k] = slot

@@ -1,0 +1,2 @@
+from hilnode.config import *
+from hilnode.config import NEVER, CommandMap, FaultMap, InputMap, StimulusMap, SignalMap, resolve

@@ -1,0 +1,1 @@
+"""Physics: model, state, step. Knows no time of day, no device, no network, no file."""

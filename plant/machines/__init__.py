@@ -1,0 +1,1 @@
+"""Complete plants, one file each."""
