@@ -71,7 +71,7 @@ class Packer:
         """Statistics of the rows since the last message of this topic."""
         wake = (rows[:, Col.WAKE] - rows[:, Col.DEADLINE]) * 1e-3
         step = (rows[:, Col.END] - rows[:, Col.START]) * 1e-3
-        body = {
+        body: dict[str, Any] = {
             "rows": len(rows),
             "lost": lost,
             "overruns": int(((rows[:, Col.FLAGS] & Flag.OVERRUN) != 0).sum()),

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilnode.config import Config
+from hilnode.limits import HISTORY, SLOTS
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
 from hilnode.row import Schema
 from hilnode.tick import faults, layout, stimulus
-from hilnode.tick.layout import COMMAND_WIDTH, EVENT_WIDTH, HISTORY, SLOT_PARAMS, SLOTS, Pace, Policy, Stale
+from hilnode.tick.layout import COMMAND_WIDTH, EVENT_WIDTH, SLOT_PARAMS, Pace, Policy, Stale
 from hilnode.tick.slots import attach
 from hilnode.wiring import NEVER, CommandMap, FaultMap, InputMap, SignalMap, StimulusMap
 
@@ -92,7 +94,7 @@ def _setup(config: Config, buffers: Buffers, last_tick: int) -> layout.Setup:
 
 
 def _channels(maps: Sequence[InputMap] | Sequence[CommandMap], dt: float) -> layout.Channels:
-    def column(name: str) -> layout.F8:
+    def column(name: str) -> NDArray[np.float64]:
         return np.array([getattr(m, name) for m in maps], float)
 
     cut_off = column("filter_hz")
@@ -109,7 +111,7 @@ def _channels(maps: Sequence[InputMap] | Sequence[CommandMap], dt: float) -> lay
 
 
 def _inputs(
-    maps: Sequence[InputMap], config: Config, schema: Schema, values: layout.F8, boxes: Mapping[str, Mailbox]
+    maps: Sequence[InputMap], config: Config, schema: Schema, values: NDArray[np.float64], boxes: Mapping[str, Mailbox]
 ) -> layout.Inputs:
     sizes = [box.channels for box in boxes.values()]
     at = dict(zip(boxes, np.cumsum([0, *sizes]).tolist(), strict=False))
@@ -131,7 +133,7 @@ def _inputs(
         ramp_ns=np.array([max(1, m.ramp_ns) for m in maps], np.int64),
         good=default.copy(),
         good_at=_ints(len(maps)),
-        is_stale=_ints(len(maps)),
+        is_stale=np.array([m.source is not None for m in maps], np.int64),  # until the first letter
         is_invalid=_ints(len(maps)),
         channels=_channels(maps, config.node.period_ns * 1e-9),
         value=values[schema.at_inputs : schema.at_ages],
@@ -140,7 +142,7 @@ def _inputs(
 
 
 def _outputs(
-    maps: Sequence[CommandMap], config: Config, value: layout.F8, boxes: Mapping[str, Mailbox]
+    maps: Sequence[CommandMap], config: Config, value: NDArray[np.float64], boxes: Mapping[str, Mailbox]
 ) -> layout.Outputs:
     at = {name: next(i for i, m in enumerate(maps) if m.driver == name) for name in boxes}
     return layout.Outputs(
@@ -157,8 +159,8 @@ def _outputs(
     )
 
 
-def _plant(plant: Plant, wiring: SignalMap, output: layout.F8, pose: layout.F8) -> layout.Plant:
-    def column(name: str) -> layout.I8:
+def _plant(plant: Plant, wiring: SignalMap, output: NDArray[np.float64], pose: NDArray[np.float64]) -> layout.Plant:
+    def column(name: str) -> NDArray[np.int64]:
         return np.array([getattr(task, name) for task in plant.tasks], np.int64)
 
     return layout.Plant(
@@ -268,5 +270,5 @@ def _span(from_ns: int, to_ns: int) -> tuple[float, float]:
     return from_ns * 1e-9, math.inf if to_ns == NEVER else to_ns * 1e-9
 
 
-def _ints(n: int) -> layout.I8:
+def _ints(n: int) -> NDArray[np.int64]:
     return np.zeros(n, np.int64)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -64,7 +64,7 @@ def _load(path: Path | None, **changes: Any) -> Config:
         _fail(error, BAD_CONFIG)
 
 
-def _fail(error: object, code: int) -> Any:
+def _fail(error: object, code: int) -> NoReturn:
     err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
@@ -88,7 +88,8 @@ def run(
 ) -> None:
     """Run a node: step the plant in real time, talk to the devices, log the timing.
 
-    [bold]hilnode run[/bold] runs the default machine; [bold]hilnode run bench.toml --for 10[/bold] a config of yours for ten seconds.
+    [bold]hilnode run[/bold] runs the default machine,
+    [bold]hilnode run bench.toml --for 10[/bold] a config of yours for ten seconds.
     Ctrl-C stops it with the devices at their safe values.
     """
     loaded = _load(config, rate_hz=rate, speed=speed, pace="free" if free else None)
@@ -102,23 +103,20 @@ def _run(config: Config, for_s: float | None, directory: Path | None, quiet: boo
     place = new_directory(config, directory)
     last_tick = round(for_s * 1e9 / config.node.period_ns) if for_s else 0
     with _opened(config, place, last_tick) as node:
-        stop = threading.Event()
         for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, lambda *_: (stop.set(), node.request_stop()))
+            signal.signal(name, lambda *_: node.request_stop())
         node.start()
         _say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
         _show_until_ended(node, quiet)
         stuck = node.stuck
     timing = node.timing()
     _say(
-        f"{timing.rows} ticks, {timing.overruns} overruns, wake p99 {timing.wake_p99} us, step p99 {timing.step_p99} us. "
-        f"More: hilnode jitter {place}"
+        f"{timing.rows} ticks, {timing.overruns} overruns, wake p99 {timing.wake_p99} us, "
+        f"step p99 {timing.step_p99} us. More: hilnode jitter {place}"
     )
     if stuck:  # the loop's thread can not be ended: the process must go with it
         sys.stdout.flush()
         sys.stderr.flush()
-        import os
-
         os._exit(node.exit_code)
     return node.exit_code
 

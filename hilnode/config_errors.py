@@ -147,28 +147,20 @@ class Source:
     def lines(self) -> dict[Loc, int]:
         return locate(self.text)
 
-    def value(self, loc: Loc) -> Any:
-        """What was written at `loc`; a KeyError if nothing was."""
-        found: Any = self.document
-        for part in loc:
-            try:
-                found = found[part]
-            except (TypeError, IndexError) as error:
-                raise KeyError(part) from error
-        return found
-
     def problem(self, loc: Loc, message: str, hint: str = "") -> Problem:
-        """A problem at `loc`: its line, or that of the nearest table around it."""
-        if loc in self.overrides:
-            return Problem("override", dotted(loc), None, message, hint, shown(self.overrides[loc]))
-        around = next((loc[:n] for n in range(len(loc), 0, -1) if loc[:n] in self.lines), None)
-        line = None if around is None else self.lines[around]
+        """A problem at `loc`: its line, or that of the nearest table around it, unless an override put it there."""
+        file, line, rest = self.file, None, loc
+        found: Any = self.document
+        if over := next((loc[:n] for n in range(len(loc), 0, -1) if loc[:n] in self.overrides), None):
+            file, found, rest = "override", self.overrides[over], loc[len(over) :]
+        elif around := next((loc[:n] for n in range(len(loc), 0, -1) if loc[:n] in self.lines), None):
+            line = self.lines[around]
         try:
-            value = self.value(loc) if loc else {}
-        except KeyError:
-            return Problem(self.file, dotted(loc), line, message, hint)
-        about_table = isinstance(value, dict) and not message.startswith("must be")
-        return Problem(self.file, dotted(loc), line, message, hint, "" if about_table else shown(value))
+            value = functools.reduce(lambda holder, part: holder[part], rest, found)
+        except (KeyError, IndexError, TypeError):  # nothing was written there
+            return Problem(file, dotted(loc), line, message, hint)
+        about_table = isinstance(value, Mapping) and not message.startswith("must be")
+        return Problem(file, dotted(loc), line, message, hint, "" if about_table else shown(value))
 
 
 def read_text(path: str | os.PathLike[str], limit: int) -> str:

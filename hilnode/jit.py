@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +104,23 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
 
 
-def is_warm() -> bool:
-    """Whether this source has been compiled before, so that a start takes seconds rather than a minute."""
-    return any(CACHE.rglob("*.nbi"))
+def is_warm(what: str) -> bool:
+    """Whether `what` has been compiled from this very source before: then a start takes a second, not half a minute."""
+    return (CACHE / f"{what}.warm").exists()
 
 
-def warm_up(jobs: Iterable[tuple[str, Callable[[], Any]]], say: Callable[[str], None] | None = None) -> float:
-    """Run each `(name, call)`, which compiles what it calls; return the seconds it took.
+def warm_up(what: str, jobs: Sequence[tuple[str, Callable[[], Any]]], say: Callable[[str], None]) -> None:
+    """Run each `(name, call)`, which compiles what it calls.
 
-    `say` gets one line before each job; pass it when the cache is cold, so that nobody looks at a silent screen.
+    When nothing of `what` is in the cache yet, `say` gets a line before each job, so that nobody looks at a silent
+    screen.
     """
+    cold = not is_warm(what)
     began = time.perf_counter()
-    todo = list(jobs)
-    for i, (name, call) in enumerate(todo, 1):
-        if say:
-            say(f"compiling {name} ({i}/{len(todo)}, {time.perf_counter() - began:.0f} s so far)")
+    for i, (name, call) in enumerate(jobs, 1):
+        if cold:
+            say(f"compiling {name} ({i}/{len(jobs)}, {time.perf_counter() - began:.0f} s so far)")
         call()
-    return time.perf_counter() - began
+    if cold:
+        say(f"compiled in {time.perf_counter() - began:.0f} s; from now on it is taken from {CACHE}")
+        (CACHE / f"{what}.warm").touch()

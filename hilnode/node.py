@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import platform
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -40,10 +41,11 @@ from hilnode.lockfree.ring import Ring
 from hilnode.lockfree.segment import Segment
 from hilnode.operate import Operate
 from hilnode.ports import check_free
+from hilnode.record import Record
 from hilnode.row import Col, Schema, State
 from hilnode.stats import Stats, Timing
 from hilnode.supervisor import Supervisor
-from hilnode.tick.layout import EVENT_WIDTH, Exit
+from hilnode.tick.layout import EVENT_WIDTH, Exit, L
 from hilnode.tick.loop import run
 from hilnode.wiring import resolve
 from plant import registry as plant_kinds
@@ -85,7 +87,8 @@ class Node(Operate):
 
     def _build(self, last_tick: int) -> None:
         c = self.config
-        self.plant = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
+        kind = re.sub(r"\W", "_", c.plant.kind)
+        jit.warm_up(f"plant-{kind}", [(f"the plant {c.plant.kind}", self._make_plant)], self._say)
         self.drivers = {n: driver_kinds.create(d.kind, n, d.options) for n, d in c.drivers.items()}
         self.wiring = resolve(
             c,
@@ -109,15 +112,21 @@ class Node(Operate):
         self._write_run_file()
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
+        self._record = Record(self.tick)
         self.stats = Stats(self._rows)
-        self._compile()
+        jit.warm_up("node", [("the tick", self._dry_run), ("the status line", self.stats.feed)], self._say)
+        self.events = self._events.reader()
         self.helpers = self._start_helpers()
         self.runners = {n: self._make_runner(n) for n in self.drivers}
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
         self._supervisor = Supervisor(self, self._say)
 
+    def _make_plant(self) -> None:
+        c = self.config
+        self.plant = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
+
     def _share_memory(self) -> None:
-        name, keep = self.config.node.name, self._opened.enter_context
+        name = self.config.node.name
         self.control = Control.create(name)  # first: this is what refuses a second node of the same name
         self._opened.callback(self.control.close)
         self.control[Word.PID] = os.getpid()
@@ -132,28 +141,23 @@ class Node(Operate):
         }
         driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in self.drivers}
         outboxes = {n: Mailbox.create(f"{name}.out.{n}", channels=k) for n, k in driven.items() if k}
-        for part in (self._rows, self._events, self._lane, health, *inboxes.values(), *outboxes.values()):
-            keep(contextlib.closing(part))
+        self._opened.callback(self._rows.close)
+        self._opened.callback(self._events.close)
+        self._opened.callback(self._lane.close)
+        self._opened.callback(health.close)
+        for box in (*inboxes.values(), *outboxes.values()):
+            self._opened.callback(box.close)
         self._buffers = Buffers(
             self.control.segment.address, self._rows, self._events, [self._lane.ring], inboxes, outboxes
         )
 
-    def _compile(self) -> None:
-        """Compile and warm every kernel the run needs: the loop runs once with its end already asked for."""
-        say = self._say if not jit.is_warm() else None
-
-        def dry_run() -> None:
-            self.control[Word.STOP] = 1
-            run(self.tick)
-            self.control[Word.STOP] = 0
-            self.tick.live.i[:] = live
-            self.control[Word.HEARTBEAT] = self.control[Word.STATE] = 0
-
+    def _dry_run(self) -> None:
+        """Compile and warm the loop: run it once with its end already asked for."""
         live = self.tick.live.i.copy()
-        seconds = jit.warm_up([("the tick", dry_run), ("the status line", self.stats.feed)], say)
-        if say:
-            say(f"compiled in {seconds:.0f} s; the next start takes the result from {jit.CACHE}")
-        self.events = self._events.reader()
+        self.control[Word.STOP] = 1
+        run(self._record.address)
+        self.tick.live.i[:] = live
+        self.control[Word.STOP] = self.control[Word.HEARTBEAT] = self.control[Word.STATE] = 0
 
     def _start_watchdog(self) -> Child | None:
         if not self.config.safety.watchdog:
@@ -197,7 +201,7 @@ class Node(Operate):
             "blackbox_first": c.log.blackbox_first,
             "meta": {
                 "node": c.node.name,
-                "period_ns": int(self.tick.live.i[3]),
+                "period_ns": int(self.tick.live.i[L.PERIOD]),
                 "dt_ns": c.node.period_ns,
                 "rate_hz": c.node.rate_hz,
                 "plant": c.plant.kind,
@@ -274,9 +278,9 @@ class Node(Operate):
             raise RuntimeError(f"the watchdog did not start: see {self._file('watchdog.log') or 'its output above'}")
         for runner in self.runners.values():
             runner.start()
+        self._supervisor.start()
         self._thread.start()
         self._tick_ready.wait()
-        self._supervisor.start()
         for note in self.notes:
             self._say(note)
 
@@ -285,7 +289,7 @@ class Node(Operate):
         self.control[Word.TID] = threading.get_native_id()
         self.control[Word.CPU] = self.cpu
         self._tick_ready.set()
-        run(self.tick)
+        run(self._record.address)
         self.ended.set()
 
     def _note_garbage(self, count: int, ns: int) -> None:
@@ -310,7 +314,7 @@ class Node(Operate):
     @property
     def exit_code(self) -> int:
         """0 ended as asked, 3 tripped, 4 overrun halt."""
-        if self.tick.live.i[8] == Exit.HALTED:
+        if self.tick.live.i[L.EXIT] == Exit.HALTED:
             return 4
         return 3 if self.tripped or self.stuck or self.refused else 0
 

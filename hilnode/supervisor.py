@@ -41,6 +41,9 @@ class Supervisor:
         self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
 
     def start(self) -> None:
+        """Begin to look after it; an automatic start is asked for before the loop's first tick."""
+        if self._starter and self._starter.done():
+            self._starter = None
         self._thread.start()
 
     def stop(self) -> None:
@@ -104,7 +107,8 @@ class Supervisor:
     def _check_stuck(self) -> None:
         """A plant that never returns: the devices are in the watchdog's hands, and this process can only end."""
         node = self._node
-        age = time.monotonic_ns() - node.control[Word.HEARTBEAT]
+        beat = node.control[Word.HEARTBEAT]
+        age = time.monotonic_ns() - beat if beat else 0
         if age > max(1e9, 5e6 * node.config.safety.watchdog_ms) and not node.ended.is_set():
             node.stuck = True
             self._say(

@@ -104,14 +104,17 @@ class TimingWriter:
     for the disc.
     """
 
-    def __init__(self, path: str | os.PathLike[str], meta: dict[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str], meta: dict[str, Any], *, resume: bool = False) -> None:
+        """`resume` goes on with a file whose writer was killed; half a block at its end is damage the reader counts."""
         self.path = Path(path)
         self._rows: list[Table] = []
         self._samples: list[MachineSample] = []
         self._lost = 0
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        self._size = 0
-        self._write(file_head(meta))
+        how = 0 if resume else os.O_CREAT | os.O_EXCL
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | how, 0o644)
+        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+        if not resume:
+            self._write(file_head(meta))
 
     def append(self, header_rows: Table) -> None:
         """Take a copy of `[n, 12]` row headers: the ring may overwrite the original at once."""

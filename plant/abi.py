@@ -6,16 +6,16 @@
 `self` is whatever the plant wants back, `step` counts plant steps from 0, `poses` holds 7 numbers per body
 (position [m], quaternion w x y z). The answer is 0, or a status that trips the node. `reset` has the same
 shape: it restores the initial state and fills outputs and poses. A plant from C or Rust gives its addresses as
-they are (`plant/hilnode_plant.h`); one written in numba uses `step_function` and `Record`:
+they are (`plant/hilnode_plant.h`); one written in numba uses `step_function` and `hilnode.record`:
 
     class Pendulum(NamedTuple):
-        state: NDArray[np.float64]
+        state: F1
 
-    load = loader(Pendulum(np.zeros(2)))          # how the step gets its arrays back from the pointer
+    view = viewer(Pendulum)                       # how the step gets its arrays back from the pointer
 
     @step_function
     def step(self, n, params, inputs, outputs, poses):
-        p = load(self)
+        p = view(self)
         p.state[0] += ...
         return OK
 """
@@ -28,13 +28,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numba
-import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from hilnode.jit import kernel
 from hilnode.signals import Signal, check_unique
 
 _DOUBLES = types.CPointer(types.float64)
@@ -106,74 +101,3 @@ def step_function(function: Callable[..., int]) -> Any:
     Its `.address` is the pointer.
     """
     return numba.cfunc(STEP, nopython=True, cache=True, error_model="numpy")(function)
-
-
-class Record:
-    """A NamedTuple of arrays laid down in memory, so that a step function can pick it up again from one pointer.
-
-    A NamedTuple of sixty arrays costs tens of microseconds to pass from Python; this pays it once. The arrays
-    stay owned by Python: keep the Record alive as long as its address is in use.
-    """
-
-    def __init__(self, record: Any) -> None:
-        self.record = record
-        self._memory = np.zeros(_size_of(record), np.uint8)
-        self.address: int = self._memory.ctypes.data
-        _store(record, self.address)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _sizeof(typing: Any, record: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return context.get_constant(types.int64, context.get_abi_sizeof(args[0].type))
-
-    return types.int64(record), emit
-
-
-@kernel
-def _size_of(record: Any) -> int:
-    return _sizeof(record)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _put(typing: Any, record: Any, address: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = _disown(context, builder, record, args[0])
-        builder.store(value, builder.inttoptr(args[1], value.type.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(record, types.int64), emit
-
-
-@kernel
-def _store(record: Any, address: int) -> None:
-    _put(record, address)
-
-
-def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """`value` with every array's owner taken out, so that loading it again needs no reference counting."""
-    if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
-    if isinstance(kind, types.BaseTuple):
-        for i, member in enumerate(kind.types):
-            part = _disown(context, builder, member, builder.extract_value(value, i))
-            value = builder.insert_value(value, part, i)
-    return value
-
-
-def loader(example: Any) -> Any:
-    """A function for step functions: `load(address)` gives a tuple of `example`'s type, stored there by `Record`."""
-    kind = numba.typeof(example)
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def load(typing: Any, address: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            shape: ir.Type = context.get_value_type(kind)
-            return builder.load(builder.inttoptr(args[0], shape.as_pointer()))
-
-        return kind(types.int64), emit
-
-    return load

@@ -13,6 +13,7 @@ import numpy as np
 
 from hilnode.control import STRIDE, Word
 from hilnode.jit import kernel
+from hilnode.limits import SLOTS
 from hilnode.lockfree.atomics import double_of, load_acquire, store_release
 from hilnode.lockfree.ring import RingView, pull
 from hilnode.tick.call import call_step
@@ -34,7 +35,6 @@ from hilnode.tick.layout import (
     L_STEP,
     RUNNING,
     SLOT_PARAMS,
-    SLOTS,
     TRIPPED,
     Answer,
     Event,

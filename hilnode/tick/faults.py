@@ -9,7 +9,8 @@ import math
 from enum import IntEnum
 
 from hilnode.jit import kernel
-from hilnode.tick.layout import FAULT, HISTORY, L_FLAGS, L_STEP
+from hilnode.limits import HISTORY
+from hilnode.tick.layout import FAULT, L_FLAGS, L_STEP
 from hilnode.tick.rng import normal, uniform
 
 

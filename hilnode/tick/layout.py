@@ -1,8 +1,8 @@
 """Every array and code the loop works on, grouped by the stage that owns it.
 
-All are NamedTuples of arrays: the form numba takes best. Everything is allocated before the loop starts;
-`n_in`, `n_out`, `n_cmd` are the lengths of the plant's inputs and outputs and of the device commands, and
-*signal* indices run over all three in that order.
+All are NamedTuples, laid down as one record (`hilnode/record.py`) that every stage sees through one pointer.
+Everything is allocated before the loop starts; `n_in`, `n_out`, `n_cmd` are the lengths of the plant's inputs and
+outputs and of the device commands, and *signal* indices run over all three in that order.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hilnode.lockfree.ring import RingView
+from hilnode.record import F1, F2, I1, I2, U1, viewer
 from hilnode.row import Col, Flag, State
-
-F8 = NDArray[np.float64]
-I8 = NDArray[np.int64]
 
 # Plain integers for hot code, which does not take enums as indices.
 TICK, STEP, DEADLINE, WAKE, START, END = (
@@ -124,8 +119,6 @@ SLOT_PARAMS = 8  # of a stimulus or fault
 PARAMS = 3 + SLOT_PARAMS  # of a command
 COMMAND_WIDTH = 3 + PARAMS
 EVENT_WIDTH = 6
-SLOTS = 32  # stimuli and faults that can be active at once
-HISTORY = 4096  # ticks a delay fault can reach back
 
 
 class Setup(NamedTuple):
@@ -147,8 +140,8 @@ class Setup(NamedTuple):
 class Live(NamedTuple):
     """What the loop changes about itself: one array of integers, one of floats."""
 
-    i: I8  # indices below
-    blend: F8  # [1] 0 = safe values, 1 = live values
+    i: I1  # indices below
+    blend: F1  # [1] 0 = safe values, 1 = live values
 
 
 class L(IntEnum):
@@ -186,113 +179,113 @@ class Exit(IntEnum):
 class Channels(NamedTuple):
     """Conditioning of a list of signals. Computed by the config; `last`, `primed` by condition.py."""
 
-    scale: F8
-    offset: F8
-    low: F8
-    high: F8
-    slew: F8  # greatest change per tick; inf = none
-    alpha: F8  # share of the difference a low pass follows per tick; 1 = none
-    last: F8  # what came out last
-    primed: I8  # 0 = the next value passes unfiltered
+    scale: F1
+    offset: F1
+    low: F1
+    high: F1
+    slew: F1  # greatest change per tick; inf = none
+    alpha: F1  # share of the difference a low pass follows per tick; 1 = none
+    last: F1  # what came out last
+    primed: I1  # 0 = the next value passes unfiltered
 
 
 class Inputs(NamedTuple):
     """Mailboxes in, plant inputs out. Written by inputs.py."""
 
-    box_base: I8  # [boxes] addresses
-    box_channels: I8
-    box_at: I8  # where each one's channels begin in raw
-    box_seen: I8  # number of the letter held
-    raw: F8  # [all device channels] as delivered
-    stamp: I8  # when measured [ns]
-    spare_raw: F8
-    spare_stamp: I8
-    source: I8  # [n_in] index into raw, -1 = none
-    default: F8
-    limit_ns: I8  # older than this is stale
-    policy: I8  # Stale
-    ramp_ns: I8
-    good: F8  # last finite value, in the signal's unit
-    good_at: I8  # its time [ns], 0 = never
-    is_stale: I8
-    is_invalid: I8
+    box_base: I1  # [boxes] addresses
+    box_channels: I1
+    box_at: I1  # where each one's channels begin in raw
+    box_seen: I1  # number of the letter held
+    raw: F1  # [all device channels] as delivered
+    stamp: I1  # when measured [ns]
+    spare_raw: F1
+    spare_stamp: I1
+    source: I1  # [n_in] index into raw, -1 = none
+    default: F1
+    limit_ns: I1  # older than this is stale
+    policy: I1  # Stale
+    ramp_ns: I1
+    good: F1  # last finite value, in the signal's unit
+    good_at: I1  # its time [ns], 0 = never
+    is_stale: I1
+    is_invalid: I1
     channels: Channels
-    value: F8  # [n_in] a view of the row
-    age: F8  # [n_in] a view of the row
+    value: F1  # [n_in] a view of the row
+    age: F1  # [n_in] a view of the row
 
 
 class Stimuli(NamedTuple):
     """Made-up inputs by slot. Set by commands, read by stimulus.py."""
 
-    head: I8  # [n_in] first slot of the input, -1 = none: see slots.py
-    following: I8  # [SLOTS] next slot of the same input
-    kind: I8  # [SLOTS] 0 = empty
-    p: F8  # [SLOTS, SLOT_PARAMS]
-    rng: NDArray[np.uint64]  # [SLOTS]
-    table_time: F8  # all tables one after another
-    table_value: F8
+    head: I1  # [n_in] first slot of the input, -1 = none: see slots.py
+    following: I1  # [SLOTS] next slot of the same input
+    kind: I1  # [SLOTS] 0 = empty
+    p: F2  # [SLOTS, SLOT_PARAMS]
+    rng: U1  # [SLOTS]
+    table_time: F1  # all tables one after another
+    table_value: F1
 
 
 class Faults(NamedTuple):
     """Injected faults by slot. Set by commands, read by faults.py."""
 
-    head: I8  # [n_in + n_out + n_cmd] first slot of the signal, -1 = none: see slots.py
-    following: I8  # [SLOTS] next slot of the same signal
-    kind: I8  # [SLOTS] 0 = empty
-    p: F8  # [SLOTS, SLOT_PARAMS]
-    rng: NDArray[np.uint64]  # [SLOTS]
-    held: F8  # [SLOTS] last value let through
-    age: I8  # [SLOTS] ticks since it became active
-    history: F8  # [SLOTS, HISTORY]
+    head: I1  # [n_in + n_out + n_cmd] first slot of the signal, -1 = none: see slots.py
+    following: I1  # [SLOTS] next slot of the same signal
+    kind: I1  # [SLOTS] 0 = empty
+    p: F2  # [SLOTS, SLOT_PARAMS]
+    rng: U1  # [SLOTS]
+    held: F1  # [SLOTS] last value let through
+    age: I1  # [SLOTS] ticks since it became active
+    history: F2  # [SLOTS, HISTORY]
 
 
 class Forces(NamedTuple):
     """Values imposed by hand. Set by commands."""
 
-    on: I8  # [n_in + n_out + n_cmd]
-    value: F8
+    on: I1  # [n_in + n_out + n_cmd]
+    value: F1
 
 
 class Plant(NamedTuple):
     """The plant's pointers and vectors."""
 
-    task: I8  # [tasks] addresses of step functions; the first is the plant itself
-    self: I8  # [tasks] their first argument
-    every: I8  # [tasks] run on each k-th step
-    phase: I8
-    reset: I8  # [2] address and first argument; 0 = none
-    param: F8
-    output: F8  # [n_out] a view of the row
-    pose: F8  # a view of the row
+    task: I1  # [tasks] addresses of step functions; the first is the plant itself
+    self: I1  # [tasks] their first argument
+    every: I1  # [tasks] run on each k-th step
+    phase: I1
+    reset: I1  # [2] address and first argument; 0 = none
+    param: F1
+    output: F1  # [n_out] a view of the row
+    pose: F1  # a view of the row
 
 
 class Outputs(NamedTuple):
     """Plant outputs in, device commands out. Written by outputs.py."""
 
-    source: I8  # [n_cmd] index over inputs and outputs
-    safe: F8
-    held_by: I8  # [n_cmd] alarm that holds this command, -1 = none
-    held_at: F8
+    source: I1  # [n_cmd] index over inputs and outputs
+    safe: F1
+    held_by: I1  # [n_cmd] alarm that holds this command, -1 = none
+    held_at: F1
     channels: Channels
-    value: F8  # [n_cmd] a view of the row
-    stamp: I8  # [n_cmd]
-    box_base: I8  # [boxes]
-    box_channels: I8
-    box_at: I8
+    value: F1  # [n_cmd] a view of the row
+    stamp: I1  # [n_cmd]
+    box_base: I1  # [boxes]
+    box_channels: I1
+    box_at: I1
 
 
 class Alarms(NamedTuple):
     """Watched signals. Written by alarms.py."""
 
-    signal: I8
-    low: F8
-    high: F8
-    need: I8  # ticks in a row outside [low, high]
-    count: I8
-    active: I8
-    action: I8  # 0 log, 1 trip, 2 set
-    target: I8  # command index for `set`
-    value: F8
+    signal: I1
+    low: F1
+    high: F1
+    need: I1  # ticks in a row outside [low, high]
+    count: I1
+    active: I1
+    action: I1  # 0 log, 1 trip, 2 set
+    target: I1  # command index for `set`
+    value: F1
 
 
 class Tick(NamedTuple):
@@ -300,8 +293,8 @@ class Tick(NamedTuple):
 
     setup: Setup
     live: Live
-    row: I8  # the row being made; inputs, outputs, commands and poses are views of it
-    seen: F8  # [n_in + n_out + n_cmd] signals as others see them: after faults and forces
+    row: I1  # the row being made; inputs, outputs, commands and poses are views of it
+    seen: F1  # [n_in + n_out + n_cmd] signals as others see them: after faults and forces
     inputs: Inputs
     stimuli: Stimuli
     faults: Faults
@@ -311,6 +304,9 @@ class Tick(NamedTuple):
     alarms: Alarms
     rows: RingView
     events: RingView
-    lanes: I8  # [lanes, 4] command rings: base, capacity, next row to read, rows lost
-    command: I8  # [COMMAND_WIDTH] the command being applied
-    event: I8  # [EVENT_WIDTH] the event being written
+    lanes: I2  # [lanes, 4] command rings: base, capacity, next row to read, rows lost
+    command: I1  # [COMMAND_WIDTH] the command being applied
+    event: I1  # [EVENT_WIDTH] the event being written
+
+
+view_tick = viewer(Tick)

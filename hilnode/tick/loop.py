@@ -50,6 +50,7 @@ from hilnode.tick.layout import (
     Cause,
     Exit,
     Pace,
+    view_tick,
 )
 from hilnode.tick.lifecycle import enter, trip
 from hilnode.tick.outputs import check_outputs, give_outputs, make_safe, show_outputs
@@ -67,8 +68,9 @@ POLL = 20_000  # [ns] between two looks for a lockstep command
 
 
 @kernel
-def run(t):
-    """Run until told to stop; return the `Exit` reason. Devices are at their safe values then."""
+def run(address):
+    """Run the `Tick` record at this address until told to stop; return the `Exit` reason. Devices are safe then."""
+    t = view_tick(address)
     live, row = t.live, t.row
     deadline = now_ns() + live.i[L_PERIOD]
     last_wake = deadline - live.i[L_PERIOD]
@@ -76,15 +78,16 @@ def run(t):
     while live.i[L_EXIT] == 0:
         live.i[L_FLAGS] = flag
         wake = _wait(t, deadline)
+        live.i[L_NOW] = wake
         obey(t)
         if live.i[L_PAUSED] == 0 and live.i[L_STATE] == RUNNING and t.setup.pace == LOCKSTEP:
             wake = _await_grant(t, wake)
+            live.i[L_NOW] = wake
         if load_acquire(t.setup.control + _STOP) != 0:
             live.i[L_EXIT] = EXIT_STOPPED
             break
         if t.setup.pace != REAL_TIME:
             deadline = wake
-        live.i[L_NOW] = wake
         _check_watchdog(t)
 
         take_inputs(t)

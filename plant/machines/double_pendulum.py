@@ -23,11 +23,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hilnode.jit import kernel
+from hilnode.record import F1, F2, Record, viewer
 from hilnode.signals import Signal
-from plant.abi import NOT_FINITE, OK, Plant, Record, Task, loader, step_function
+from plant.abi import NOT_FINITE, OK, Plant, Task, step_function
 
 INPUTS = (
     Signal("pendulum.shoulder.torque", "N*m", low=-50, high=50, doc="from the ground on the first rod"),
@@ -56,14 +56,14 @@ BODIES = ("pendulum.rod1", "pendulum.rod2")
 class Pendulum(NamedTuple):
     """State and scratch of one double pendulum."""
 
-    start: NDArray[np.float64]  # [4] initial angles a, b [rad] and speeds [rad/s]
-    state: NDArray[np.float64]  # [4] now
-    slope: NDArray[np.float64]  # [4, 4] of the Runge-Kutta stages
-    trial: NDArray[np.float64]  # [4]
-    dt: NDArray[np.float64]  # [1] [s]
+    start: F1  # [4] initial angles a, b [rad] and speeds [rad/s]
+    state: F1  # [4] now
+    slope: F2  # [4, 4] of the Runge-Kutta stages
+    trial: F1  # [4]
+    dt: float  # [s]
 
 
-_load = loader(Pendulum(np.zeros(4), np.zeros(4), np.zeros((4, 4)), np.zeros(4), np.zeros(1)))
+_view = viewer(Pendulum)
 
 
 @kernel
@@ -97,7 +97,7 @@ def energy(q, params):  # type: ignore[no-untyped-def]
 
 @kernel
 def _runge_kutta(p, params, torque1, torque2):  # type: ignore[no-untyped-def]
-    q, h = p.state, p.dt[0]
+    q, h = p.state, p.dt
     derivative(q, params, torque1, torque2, p.slope[0])
     for stage in range(1, 4):
         w = h if stage == 3 else 0.5 * h
@@ -130,7 +130,7 @@ def _show(q, params, outputs, poses):  # type: ignore[no-untyped-def]
 @step_function
 def step(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-def]
     """One Runge-Kutta step of `dt`."""
-    p = _load(self)
+    p = _view(self)
     _runge_kutta(p, params, inputs[0], inputs[1])
     for i in range(4):
         if not math.isfinite(p.state[i]):
@@ -142,7 +142,7 @@ def step(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-de
 @step_function
 def reset(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-def]
     """Back to the initial angles and speeds."""
-    p = _load(self)
+    p = _view(self)
     p.state[:] = p.start
     _show(p.state, params, outputs, poses)
     return OK
@@ -151,7 +151,7 @@ def reset(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-d
 def create(dt: float, *, angle1: float = 0.8, angle2: float = 1.2, speed1: float = 0.0, speed2: float = 0.0) -> Plant:
     """A double pendulum for steps of `dt` seconds, let go at the absolute angles `angle1`, `angle2` [rad]."""
     start = np.array([angle1, angle2, speed1, speed2], float)
-    record = Record(Pendulum(start, start.copy(), np.zeros((4, 4)), np.zeros(4), np.array([dt])))
+    record = Record(Pendulum(start, start.copy(), np.zeros((4, 4)), np.zeros(4), dt))
     return Plant(
         "double_pendulum",
         dt,

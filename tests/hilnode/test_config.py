@@ -14,9 +14,10 @@ import pytest
 from pydantic import ValidationError
 
 from hilnode import config_errors
-from hilnode.config import PLAIN_TABLES, Config, ConfigError, load, overlay, resolve, schema
+from hilnode.config import PLAIN_TABLES, Config, ConfigError, load, overlay, schema
 from hilnode.config_errors import keys, locate
 from hilnode.signals import Signal
+from hilnode.wiring import resolve
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -171,6 +172,7 @@ REFUSED = [
     ("[node]\nrate_hz = 1e-5", 2, "node.rate_hz", "slower than one tick"),
     ("[node]\nspin_us = 1000", 2, "node.spin_us", "shorter than the period of 1000 µs"),
     ("[node]\npriority = 1.0", 2, "node.priority", "whole number"),
+    ("[node]\npriority = 0x" + "f" * 5000, 2, "node.priority = (a number of 20000 bits)", "at most 99"),
     ("[node]\npriority = 100", 2, "node.priority", "at most 99"),
     ("[node]\nlock_memory = 'yes'", 2, "node.lock_memory", "true or false"),
     ("[node]\npace = 'Free'", 2, "node.pace", '"real-time", "free" or "lockstep".*mean \'free\''),
@@ -391,6 +393,8 @@ def test_an_override_is_checked_and_named(write):
     assert (changed.log.directory, changed.bridge.raw, config.node.rate_hz) == ("here", False, 1000.0)
     (problem,) = problems(overlay, config, rate_hz=-3)
     assert str(problem) == "override: node.rate_hz = -3: must be greater than 0. Try rate_hz = 1000."
+    (problem,) = problems(overlay, config, alarms=[{"signal": "a.b", "above": "x"}])
+    assert str(problem).startswith('override: safety.alarms[0].above = "x": must be a number.')
     (problem,) = problems(overlay, config, rate_hs=3)
     assert "rate_hs: is not a key. Did you mean 'rate_hz'" in str(problem)
     (problem,) = problems(resolve, overlay(config, rate_hz=200), **PLANT)
@@ -567,7 +571,7 @@ def test_the_reference_page_is_current_and_its_example_loads(write):
 
 
 def test_importing_it_brings_in_no_heavy_library():
-    code = "import sys, hilnode.config; print(*{m.partition('.')[0] for m in sys.modules})"
+    code = "import sys, hilnode.wiring; print(*{m.partition('.')[0] for m in sys.modules})"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )

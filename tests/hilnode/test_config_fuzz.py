@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hilnode.config import Config, ConfigError, SignalMap, load, overlay, resolve
+from hilnode.config import Config, ConfigError, load, overlay
 from hilnode.config_errors import locate
 from hilnode.signals import Signal
+from hilnode.wiring import SignalMap, resolve
 
 JARGON = re.compile(
     r"Input should|pydantic|https?://|validat|literal|\bdict\b|\bstr\b|\bint\b|\bfloat\b|NoneType|Traceback|tuple|"
