@@ -97,12 +97,15 @@ def run(
 
 
 def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:
-    from hilnode.node import new_directory
+    from hilnode.node import Node, new_directory
 
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_ToConsole()])
     began = time.monotonic()
     place = new_directory(config, directory)
     last_tick = round(for_s * 1e9 / config.node.period_ns) if for_s else 0
-    with _opened(config, place, last_tick) as node:
+    with _explained():
+        node = Node(config, directory=place, last_tick=last_tick, say=_say)
+    with node:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, lambda *_: node.request_stop())
         node.start()
@@ -122,26 +125,22 @@ def _run(config: Config, for_s: float | None, directory: Path | None, quiet: boo
 
 
 @contextlib.contextmanager
-def _opened(config: Config, place: Path, last_tick: int) -> Iterator[Node]:
-    """A node, or a clear message and the right exit code."""
+def _explained() -> Iterator[None]:
+    """Whatever keeps a node from being built becomes a clear message and the right exit code."""
     from drivers.base import OptionError
     from hilnode.config import ConfigError
     from hilnode.kinds import KindError
     from hilnode.lockfree.segment import SegmentBusy, SegmentError
-    from hilnode.node import Node
     from hilnode.ports import PortBusy
 
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_ToConsole()])
     try:
-        node = Node(config, directory=place, last_tick=last_tick, say=_say)
+        yield
     except (ConfigError, KindError, OptionError) as error:
         _fail(error, BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
         _fail(error, BUSY)
     except (SegmentError, OSError) as error:
         _fail(error, 1)
-    with node:
-        yield node
 
 
 class _ToConsole(logging.Handler):
@@ -193,14 +192,11 @@ def check(
 ) -> None:
     """Say what is wrong with a config, or what it would run. Nothing is started. Exit code 2 if it is bad."""
     from drivers import registry as driver_kinds
-    from drivers.base import OptionError
-    from hilnode.config import ConfigError
-    from hilnode.kinds import KindError
     from hilnode.wiring import resolve
     from plant import registry as plant_kinds
 
     loaded = _load(config)
-    try:
+    with _explained():
         plant = plant_kinds.create(loaded.plant.kind, loaded.node.period_ns * 1e-9, loaded.plant.options)
         devices = {n: driver_kinds.create(d.kind, n, d.options) for n, d in loaded.drivers.items()}
         wiring = resolve(
@@ -211,8 +207,6 @@ def check(
             device_inputs={n: d.inputs for n, d in devices.items()},
             device_outputs={n: d.outputs for n, d in devices.items()},
         )
-    except (ConfigError, KindError, OptionError) as error:
-        _fail(error, BAD_CONFIG)
     if as_json:
         out.print_json(json.dumps({"config": loaded.model_dump(mode="json", by_alias=True)}))
         return
@@ -297,8 +291,8 @@ def headroom(
     """Measure how many microseconds of extra work per tick still hold the rate."""
     from hilnode.headroom import measure
 
-    loaded = _load(config, directory=None)
-    result = measure(loaded, seconds, _say)
+    with _explained():
+        result = measure(_load(config), seconds, _say)
     if as_json:
         out.print_json(json.dumps(result.as_dict()))
     else:

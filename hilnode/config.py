@@ -44,17 +44,15 @@ from hilnode.config_errors import (
     ConfigError,
     Loc,
     Problem,
-    Source,
     explain,
     keys,
     number,
-    parse_toml,
     printable,
-    read_text,
     sentence,
 )
 from hilnode.limits import HISTORY
 from hilnode.signals import nearest
+from hilnode.toml_source import Source, parse_toml, read_text
 
 __all__ = ["Config", "ConfigError", "Problem", "load", "overlay", "schema"]
 
@@ -552,7 +550,7 @@ def _validated(document: Mapping[str, Any], source: Source) -> Config:
     try:
         config = Config.model_validate(document)
     except ValidationError as error:
-        raise explain(error, Config, source) from error
+        raise explain(error, Config, source.problem) from error
     config._source = source
     return config
 

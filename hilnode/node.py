@@ -20,7 +20,8 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ from hilnode.tick.layout import EVENT_WIDTH, Exit, L
 from hilnode.tick.loop import run
 from hilnode.wiring import resolve
 from plant import registry as plant_kinds
+from plant.abi import Task
 
 log = logging.getLogger("hilnode")
 
@@ -66,7 +68,12 @@ class Node(Operate):
         directory: Path | None = None,
         last_tick: int = 0,
         say: Callable[[str], None] = log.info,
+        extra_tasks: Sequence[Task] = (),
     ) -> None:
+        """Build everything, start nothing.
+
+        `last_tick` ends the loop after that many ticks (0: never); `extra_tasks` run after the plant's own.
+        """
         self.config = config
         self.directory = directory
         self.notes: list[str] = []  # what the machine refused, one line each
@@ -76,6 +83,7 @@ class Node(Operate):
         self.ended = threading.Event()
         self._tick_ready = threading.Event()
         self._say = say
+        self._extra_tasks = tuple(extra_tasks)
         self._opened = contextlib.ExitStack()
         try:
             self._build(last_tick)
@@ -123,7 +131,8 @@ class Node(Operate):
 
     def _make_plant(self) -> None:
         c = self.config
-        self.plant = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
+        made = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
+        self.plant = replace(made, tasks=(*made.tasks, *self._extra_tasks))
 
     def _share_memory(self) -> None:
         name = self.config.node.name

@@ -6,23 +6,83 @@ import contextlib
 import ctypes
 import gc
 import os
+import re
 import struct
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 _libc = ctypes.CDLL(None, use_errno=True)
 MCL_CURRENT, MCL_FUTURE = 1, 2
 PR_SET_TIMERSLACK = 29
+ROOT = Path("/")
+CPUS_MOST = 4096
+"""No CPU number above this is believed: a garbled list must not become a set of millions."""
 
 
-def choose_cpu(wanted: int | Literal["auto", "none"]) -> int:
-    """The CPU for the tick: the last allowed one (the first ones get most interrupts), a given one, or -1 for none."""
+def choose_cpu(wanted: int | Literal["auto", "none"], root: Path = ROOT) -> int:
+    """The CPU for the tick: a given one, -1 for none, or the best there is.
+
+    That is the last isolated CPU this process may use, else the last allowed one (the first ones get most
+    interrupts). A process starts with the isolated CPUs left out of its mask, and yet it may move there: so for
+    these the mask does not count, only whether the machine lets a thread go.
+    """
     if wanted == "none":
         return -1
-    if wanted == "auto":
-        return max(os.sched_getaffinity(0))
-    return wanted
+    if wanted != "auto":
+        return wanted
+    allowed, online = os.sched_getaffinity(0), online_cpus(root)
+    usable = {c for c in isolated_cpus(root) if c in allowed or (c in online and _lets_move_to(c, root))}
+    return max(usable or allowed)
+
+
+def _lets_move_to(cpu: int, root: Path) -> bool:
+    """Whether a thread may move to an online CPU: not out of the cpuset of a container or a service, for one.
+
+    Only the running machine can be asked; below another root its files are believed.
+    """
+
+    def move() -> bool:
+        try:
+            os.sched_setaffinity(0, {cpu})
+        except OSError:
+            return False
+        return True
+
+    if root != ROOT:
+        return True
+    with ThreadPoolExecutor(1) as pool:  # the thread that has moved ends here
+        return pool.submit(move).result()
+
+
+def isolated_cpus(root: Path = ROOT) -> set[int]:
+    """Taken off the scheduler's list at boot (isolcpus) or later (an isolated cpuset partition)."""
+    at_boot, later = "sys/devices/system/cpu/isolated", "sys/fs/cgroup/cpuset.cpus.isolated"
+    return _cpus_in(root / at_boot) | _cpus_in(root / later)
+
+
+def online_cpus(root: Path = ROOT) -> set[int]:
+    """The CPUs that are switched on."""
+    return _cpus_in(root / "sys/devices/system/cpu/online")
+
+
+def _cpus_in(path: Path) -> set[int]:
+    try:
+        return cpu_list(path.read_text(errors="replace"))
+    except OSError:
+        return set()
+
+
+def cpu_list(text: str | None) -> set[int]:
+    """The CPUs in the kernel's notation, `0-3,8`; words that are no number, such as `managed_irq`, are passed over."""
+    cpus: set[int] = set()
+    for part in (text or "").split(","):
+        if found := re.fullmatch(r"\s*([0-9]{1,4})(?:-([0-9]{1,4}))?\s*", part):
+            first = int(found[1])
+            cpus.update(range(first, min(int(found[2] or first), CPUS_MOST) + 1))
+    return cpus
 
 
 def others(cpu: int) -> set[int]:

@@ -28,9 +28,10 @@ from hilnode.config import (
     Stimulus,
     StuckFault,
 )
-from hilnode.config_errors import MOST, ConfigError, Loc, Problem, number, printable, read_text, sentence, shown
+from hilnode.config_errors import MOST, ConfigError, Loc, Problem, number, printable, sentence, shown
 from hilnode.limits import HISTORY, SLOTS
 from hilnode.signals import Signal, nearest
+from hilnode.toml_source import read_text
 
 CSV_LIMIT = 64_000_000
 """Bytes of a stimulus file: about an hour at 1 kHz."""

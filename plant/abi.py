@@ -82,7 +82,7 @@ class Plant:
         for task in self.tasks:
             if not 0 <= task.phase < task.every:
                 raise ValueError(
-                    f"plant {self.name}, task {task.name}: phase {task.phase} must lie in 0 .. {task.every - 1} (every - 1)"
+                    f"plant {self.name}, task {task.name}: phase {task.phase} must lie in 0 .. {task.every - 1}"
                 )
 
     def explain(self, status: int) -> str:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from hilnode import config_errors
+from hilnode import config_errors, toml_source
 from hilnode.config import PLAIN_TABLES, Config, ConfigError, load, overlay, schema
-from hilnode.config_errors import keys, locate
+from hilnode.config_errors import keys
 from hilnode.signals import Signal
+from hilnode.toml_source import locate
 from hilnode.wiring import resolve
 
 TOP = Path(__file__).resolve().parents[2]
@@ -327,7 +328,7 @@ def test_a_file_one_may_not_read_gets_one_sentence(write, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = write("")
-    monkeypatch.setattr(config_errors, "open", refuse, raising=False)
+    monkeypatch.setattr(toml_source, "open", refuse, raising=False)
     (problem,) = problems(load, path)
     assert problem.message == "cannot be read (permission denied)"
 
@@ -479,7 +480,7 @@ UNRESOLVED = [
         "[[signals.stimulus]]\nsignal = 'pendulum.elbow.torque'\nkind = 'sine'\namplitude = 1\nfrequency_hz = 500",
         5, "below 500 Hz",
     ),
-    ("[[signals.faults]]\nsignal = 'pendulum.elbow.angle'\nkind = 'delay'\nms = 4001", 4, "4001 ticks.*1 to 4000"),
+    ("[[signals.faults]]\nsignal = 'pendulum.elbow.angle'\nkind = 'delay'\nms = 4096", 4, "4096 ticks.*1 to 4095"),
     ("[[signals.faults]]\nsignal = 'pendulum.elbow.angle'\nkind = 'delay'\nms = 0.1", 4, "0 ticks"),
     (DRIVERS + "[[signals.faults]]\nsignal = 'valve.echo'\nkind = 'off'", 5, "write .signals.outputs.\"valve.echo"),
     (ANGLE + "[[safety.alarms]]\nsignal = 'valve.angl'\nabove = 1", 7, "no input, output or command"),

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hilnode.config import Config, ConfigError, load, overlay
-from hilnode.config_errors import locate
 from hilnode.signals import Signal
+from hilnode.toml_source import locate
 from hilnode.wiring import SignalMap, resolve
 
 JARGON = re.compile(

@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hilnode import doctor
-from hilnode.doctor import CHECKS, ROOT, Diagnosis, Finding, advice, cpu_list, cpu_text, diagnose, examine, tick_cpu
+from hilnode import doctor, doctor_checks
+from hilnode.doctor import Diagnosis, advice, diagnose
+from hilnode.doctor_checks import CHECKS, Finding, cpu_text, examine
+from hilnode.realtime import ROOT, choose_cpu, cpu_list
 
 CPU = 3
 CPUS = "sys/devices/system/cpu"
@@ -114,14 +116,14 @@ def plant_tree(root: Path, files: dict[str, str] | dict[str, bytes]) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "STEAL_WINDOW_S", 0.0)
+    monkeypatch.setattr(doctor_checks, "STEAL_WINDOW_S", 0.0)
 
 
 @pytest.fixture
 def locked_latency(monkeypatch: pytest.MonkeyPatch) -> None:
     """/dev/cpu_dma_latency closed to this user, also when the tests run as root."""
     real = os.access
-    monkeypatch.setattr(doctor.os, "access", lambda p, mode: "cpu_dma" not in str(p) and real(p, mode))
+    monkeypatch.setattr(doctor_checks.os, "access", lambda p, mode: "cpu_dma" not in str(p) and real(p, mode))
 
 
 def by_name(root: Path) -> dict[str, Finding]:
@@ -288,28 +290,28 @@ def test_steal_is_measured_over_the_window(tmp_path: Path, monkeypatch: pytest.M
     def meanwhile(_: float) -> None:  # 20 jiffies pass, 5 of them stolen
         plant_tree(tmp_path, {"proc/stat": "cpu3 105 0 100 810 0 0 0 5 0 0\n"})
 
-    monkeypatch.setattr(doctor.time, "sleep", meanwhile)
-    found = doctor.hypervisor(tmp_path, CPU)
+    monkeypatch.setattr(doctor_checks.time, "sleep", meanwhile)
+    found = doctor_checks.hypervisor(tmp_path, CPU)
     assert (found.level, found.value) == ("bad", "yes; CPU 3 stolen 25 % now, 0.49 % since boot")
 
 
 def test_small_and_closed_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant_tree(tmp_path, GOOD)
-    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
-    assert "not writable" in doctor.shared_memory(tmp_path).value
+    monkeypatch.setattr(doctor_checks.os, "access", lambda *_: False)
+    assert "not writable" in doctor_checks.shared_memory(tmp_path).value
     monkeypatch.undo()
     monkeypatch.setattr(
-        doctor.os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 99, 99, 8 * 256, 0, 0, 0, 0, 255))
+        doctor_checks.os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 99, 99, 8 * 256, 0, 0, 0, 0, 255))
     )
-    small = doctor.shared_memory(tmp_path)
+    small = doctor_checks.shared_memory(tmp_path)
     assert (small.level, small.value) == ("bad", "8 MiB free")
 
 
 def test_cpu_0_is_not_to_be_isolated(tmp_path: Path) -> None:
-    found = doctor.isolation(plant_tree(tmp_path, BAD), 0)
+    found = doctor_checks.isolation(plant_tree(tmp_path, BAD), 0)
     assert "nohz_full=3" in found.fix
     assert "put the tick on CPU 3" in found.fix
-    only = doctor.isolation(plant_tree(tmp_path, BAD | {f"{CPUS}/online": "0"}), 0)
+    only = doctor_checks.isolation(plant_tree(tmp_path, BAD | {f"{CPUS}/online": "0"}), 0)
     assert (only.level, only.fix) == ("bad", "")
 
 
@@ -325,12 +327,6 @@ def test_cpu_text_and_back(cpus: set[int]) -> None:
     assert cpu_list(cpu_text(cpus)) == cpus
 
 
-def test_tick_goes_to_the_isolated_else_the_last_cpu(tmp_path: Path) -> None:
-    assert tick_cpu(plant_tree(tmp_path, GOOD)) == 3
-    assert tick_cpu(plant_tree(tmp_path, {f"{CPUS}/isolated": "\n"})) == 2  # of the allowed ones
-    assert tick_cpu(tmp_path / "nowhere") == 0
-
-
 NUMBERS = st.text("0123456789-, \n:[]()CPUcpu", max_size=60).map(str.encode)
 MANGLED = st.sampled_from(sorted({c for tree in (GOOD, BAD) for c in tree.values()})).flatmap(
     lambda c: st.integers(0, len(c)).map(lambda i: c[:i].encode())
@@ -342,7 +338,7 @@ MANGLED = st.sampled_from(sorted({c for tree in (GOOD, BAD) for c in tree.values
 def test_noise_in_every_file_raises_nothing(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = plant_tree(Path(folder), files)
-        tick_cpu(root)
+        choose_cpu("auto", root)
         for each in CHECKS:
             found = each(root, CPU)
             assert found.level in ("good", "note", "bad", "unknown")
@@ -361,7 +357,7 @@ def test_a_check_that_fails_becomes_a_finding(tmp_path: Path, monkeypatch: pytes
     def broken(root: Path, cpu: int) -> Finding:
         raise RuntimeError("no luck")
 
-    monkeypatch.setattr(doctor, "CHECKS", [broken])
+    monkeypatch.setattr(doctor_checks, "CHECKS", [broken])
     assert examine(0, tmp_path) == (
         Finding(
             "broken", "unknown", "RuntimeError: no luck", "The check itself failed: please report it with this line."
@@ -377,17 +373,20 @@ def test_each_check_has_its_own_name_and_reason() -> None:
 
 @pytest.mark.parametrize(
     ("attempt", "run", "fix"),
-    [("_try_fifo", doctor.realtime_class, "rtprio 95"), ("_try_mlockall", doctor.memory_lock, "memlock unlimited")],
+    [
+        ("_try_fifo", doctor_checks.realtime_class, "rtprio 95"),
+        ("_try_mlockall", doctor_checks.memory_lock, "memlock unlimited"),
+    ],
 )
 def test_a_refusal_is_bad(
     attempt: str, run: Callable[[Path, int], Finding], fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, attempt, lambda: "Operation not permitted")
+    monkeypatch.setattr(doctor_checks, attempt, lambda: "Operation not permitted")
     refused = run(ROOT, 0)
     assert refused.level == "bad"
     assert "Operation not permitted" in refused.value
     assert fix in refused.fix
-    monkeypatch.setattr(doctor, attempt, lambda: "")
+    monkeypatch.setattr(doctor_checks, attempt, lambda: "")
     assert run(ROOT, 0).level == "good"
 
 
@@ -395,7 +394,7 @@ def test_trying_fifo_tells_the_truth_and_leaves_no_trace() -> None:
     ask = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(80))"
     allowed = subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode == 0
     before = os.sched_getscheduler(0)
-    assert (doctor._try_fifo() == "") == allowed
+    assert (doctor_checks._try_fifo() == "") == allowed
     assert os.sched_getscheduler(0) == before
 
 
@@ -404,18 +403,18 @@ def test_trying_mlockall_leaves_nothing_locked() -> None:
         return next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmLck"))
 
     before = locked()
-    doctor._try_mlockall()
+    doctor_checks._try_mlockall()
     assert locked() == before
 
 
 def test_locked_memory_is_not_unlocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant_tree(tmp_path, {"proc/self/status": "VmLck:\t    4096 kB\n"})
-    monkeypatch.setattr(doctor, "ROOT", tmp_path)
-    monkeypatch.setattr(doctor, "_try_mlockall", lambda: pytest.fail("would have unlocked a running node"))
-    assert doctor.memory_lock(tmp_path).level == "good"
+    monkeypatch.setattr(doctor_checks, "ROOT", tmp_path)
+    monkeypatch.setattr(doctor_checks, "_try_mlockall", lambda: pytest.fail("would have unlocked a running node"))
+    assert doctor_checks.memory_lock(tmp_path).level == "good"
 
 
-def finding(name: str, level: doctor.Level, fix: str = "do") -> Finding:
+def finding(name: str, level: doctor_checks.Level, fix: str = "do") -> Finding:
     return Finding(name, level, "v", "w", fix)
 
 
@@ -442,7 +441,7 @@ def test_diagnose_this_machine_without_probe() -> None:
     assert found.grade == "not measured"
     assert found.probe is None
     assert len(found.findings) == len(CHECKS)
-    assert found.cpu == tick_cpu()
+    assert found.cpu == choose_cpu("auto")
     json.dumps(doctor.to_json(found))
 
 

@@ -1,0 +1,58 @@
+# `make run` and `make test` each do all their set-up: they need Python >= 3.11, pip, make and gcc, and no root.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: run test test-slow test-timing lint format bench soak deps-system clean help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+run: $(VENV)/.ready  ## run the default machine; make run ARGS="--for 5" passes options on
+	$(BIN)/hilnode run $(ARGS)
+
+test: $(VENV)/.ready-dev  ## the fast tests
+	$(BIN)/python tools/warm.py
+	$(BIN)/pytest $(ARGS)
+
+test-slow: $(VENV)/.ready-dev  ## long tests
+	$(BIN)/pytest -m slow $(ARGS)
+
+test-timing: $(VENV)/.ready-dev  ## tests that assert times: on a quiet machine
+	$(BIN)/pytest -m timing $(ARGS)
+
+lint: $(VENV)/.ready-dev  ## ruff, mypy, and the walls between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready-dev  ## put the code into its one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready-dev  ## the node's timing beside its peers; needs cyclictest (make deps-system) and a quiet machine
+	@command -v cyclictest >/dev/null || { echo "cyclictest is missing: make deps-system installs rt-tests"; exit 1; }
+	$(BIN)/python tools/bench_node.py $(ARGS)
+
+soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
+	$(BIN)/python tools/bench_node.py soak $(ARGS)
+
+deps-system:  ## Debian packages that only `make bench` needs (asks for root)
+	apt-get update && apt-get install -y rt-tests
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hilnode needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[units,plot]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.ready
+
+clean:  ## remove what can be made again
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
