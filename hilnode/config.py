@@ -555,6 +555,16 @@ def _validated(document: Mapping[str, Any], source: Source) -> Config:
     return config
 
 
+def check_stimulus(table: dict[str, Any]) -> Stimulus:
+    """One table of [[signals.stimulus]] by itself; ConfigError says what is wrong with it."""
+    return _validated({"signals": {"stimulus": [table]}}, Source()).signals.stimulus[0]
+
+
+def check_fault(table: dict[str, Any]) -> Fault:
+    """One table of [[signals.faults]] by itself; ConfigError says what is wrong with it."""
+    return _validated({"signals": {"faults": [table]}}, Source()).signals.faults[0]
+
+
 def load(path: str | os.PathLike[str]) -> Config:
     """The configuration in a file; whatever is wrong with it, a ConfigError that lists all problems."""
     text = read_text(path, FILE_LIMIT)

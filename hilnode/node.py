@@ -142,7 +142,7 @@ class Node(Operate):
         capacity = max(64, round(self.config.log.ring_seconds * 1e9 / self.config.node.period_ns))
         self._rows = Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
         self._events = Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH)
-        Operate.__init__(self, Lane(f"{name}.commands"), self.schema, self.plant.parameters)
+        Operate.__init__(self, Lane(f"{name}.commands"), self.control, self.schema, self.wiring, self.plant.parameters)
         health = Segment.create(f"{name}.health", kind=HEALTH_KIND, words=HEALTH_WORDS * max(1, len(self.drivers)))
         self._health = health.words.reshape(-1, HEALTH_WORDS)
         inboxes = {
@@ -332,11 +332,6 @@ class Node(Operate):
     @property
     def state(self) -> State:
         return State(self.control[Word.STATE])
-
-    @property
-    def steps(self) -> int:
-        """Plant steps done."""
-        return self.control[Word.STEP]
 
     def timing(self) -> Timing:
         return self.stats.timing()

@@ -5,20 +5,32 @@ Each answer is the tick it took effect at.
 
 from __future__ import annotations
 
+import time
+
+from hilnode.assemble import fault_params, wave_params
+from hilnode.config import check_fault, check_stimulus
+from hilnode.control import Control, Word
 from hilnode.events import Happening
 from hilnode.lane import Lane
+from hilnode.limits import SLOTS
 from hilnode.row import Schema
 from hilnode.signals import Signal, nearest
 from hilnode.tick.layout import Cause, Op
+from hilnode.wiring import SignalMap, fault_map, stimulus_map
 
 
 class Operate:
     """The commands of a node. `CommandRefused` says why the tick said no."""
 
-    def __init__(self, lane: Lane, schema: Schema, parameters: tuple[Signal, ...]) -> None:
+    def __init__(self, lane: Lane, control: Control, schema: Schema, wiring: SignalMap, parameters: tuple[Signal, ...]):
         self._lane = lane
+        self._control = control
         self._signals = schema.signals
+        self._n_in = len(schema.inputs)
+        self._dt_ns = schema.dt_ns
         self._parameters = parameters
+        self._fault_slots = set(range(len(wiring.faults), SLOTS))
+        self._stimulus_slots = set(range(len(wiring.stimuli), SLOTS))
 
     def hear(self, happening: Happening) -> None:
         """Give every event to this: answers to commands are among them."""
@@ -73,6 +85,68 @@ class Operate:
         """Impose a value on an input, output or command until it is released."""
         index = _find("signal", name, self._signals, value)
         return self._lane.ask(Op.FORCE, index, [value]).tick
+
+    def inject(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
+        """Make a signal go wrong from now on (or until simulated time `to_s`): the slot, for `heal`.
+
+        Kinds and parameters are those of [[signals.faults]]: `node.inject("pendulum.elbow.angle", "bias", value=0.1)`.
+        """
+        index = _find("signal", signal, self._signals)
+        table = {"signal": signal, "kind": kind, "to_s": to_s, **parameters}
+        spec = check_fault({k: v for k, v in table.items() if v is not None})
+        params = fault_params(fault_map(index, spec, self._dt_ns))
+        return self._fill(Op.FAULT, self._fault_slots, index, getattr(spec, "seed", 0), params)
+
+    def heal(self, slot: int) -> int:
+        """Take an injected fault away."""
+        return self._empty(Op.FAULT, self._fault_slots, slot)
+
+    def stimulate(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
+        """Drive an input from now on (or until simulated time `to_s`) by a made-up value: the slot, for `calm`.
+
+        Kinds and parameters are those of [[signals.stimulus]], except csv, whose file is read before the start.
+        """
+        inputs = self._signals[: self._n_in]
+        index = _find("input", signal, inputs)
+        table = {"signal": signal, "kind": kind, "to_s": to_s, "from_s": self.steps * self._dt_ns * 1e-9, **parameters}
+        spec = check_stimulus({k: v for k, v in table.items() if v is not None})
+        if spec.kind == "csv":
+            raise ValueError("a csv stimulus is read before the start: write it into the config")
+        params = wave_params(stimulus_map(index, spec), 0)
+        return self._fill(Op.STIMULUS, self._stimulus_slots, index, getattr(spec, "seed", 0), params)
+
+    def calm(self, slot: int) -> int:
+        """Take a stimulus away."""
+        return self._empty(Op.STIMULUS, self._stimulus_slots, slot)
+
+    def _fill(self, op: Op, slots: set[int], signal: int, seed: int, params: tuple[int, list[float]]) -> int:
+        if not slots:
+            raise RuntimeError(f"all {SLOTS} slots are in use: take one away first")
+        slot = slots.pop()
+        self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed), *params[1]])
+        return slot
+
+    def _empty(self, op: Op, slots: set[int], slot: int) -> int:
+        if slot in slots or not 0 <= slot < SLOTS:
+            raise KeyError(f"slot {slot} is not in use")
+        tick = self._lane.ask(op, slot).tick
+        slots.add(slot)
+        return tick
+
+    def advance(self, count: int = 1, *, timeout: float = 2.0) -> None:
+        """Lockstep or paused: grant plant steps and return when they are done, as quickly as the tick does them."""
+        goal = self.steps + count
+        self._lane.send(Op.STEP, 0, [float(count)])
+        until = time.monotonic() + timeout
+        while self.steps < goal:
+            if time.monotonic() > until:
+                raise TimeoutError(f"step {self.steps} of {goal} after {timeout:g} s: is the node running in lockstep?")
+            time.sleep(20e-6)
+
+    @property
+    def steps(self) -> int:
+        """Plant steps done."""
+        return self._control[Word.STEP]
 
     def release(self, name: str | None = None) -> int:
         """Give a forced signal back, or all of them."""

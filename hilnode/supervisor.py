@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hilnode")
 
-LOOK_EVERY = 0.02  # [s]
+LOOK_EVERY = 0.01  # [s]
 ASK_EVERY = 0.1  # [s] between two tries to arm and run
 REQUIRED_WITHIN = 5.0  # [s] a required driver has this long to come up
 

@@ -57,9 +57,11 @@ class Watchdog:
         waiter = select.poll()
         waiter.register(self.pidfd, select.POLLIN)
         firing = False
+        looked = time.monotonic_ns()
         while True:
-            self.control[Word.WATCHDOG] = time.monotonic_ns()
+            self.control[Word.WATCHDOG] = looked
             dead = bool(waiter.poll(self.poll_ms))
+            asleep, looked = time.monotonic_ns() - looked, time.monotonic_ns()
             if self.control[Word.CLOSING]:
                 return 0
             if dead:
@@ -67,7 +69,9 @@ class Watchdog:
                 self._mourn()
                 return 1
             beat = self.control[Word.HEARTBEAT]  # 0 until the loop has started
-            age = time.monotonic_ns() - beat if beat else 0
+            age = looked - beat if beat else 0
+            if asleep > self.limit_ns and not firing:
+                continue  # the whole machine stood still (suspend, a busy hypervisor): give the node one more look
             if age > self.limit_ns:
                 self._begin(firing, f"no heartbeat for {age / 1e6:.0f} ms")
                 firing = True

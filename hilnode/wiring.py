@@ -353,7 +353,7 @@ class _Resolver:
                 self.below_nyquist((*loc, key), getattr(spec, key, 0.0))
             points = self.csv(loc, spec) if isinstance(spec, CsvStimulus) else ((), ())
             if index is not None:
-                made.append(StimulusMap(index, spec, _ns(spec.from_s), _ns(spec.to_s), *points))
+                made.append(stimulus_map(index, spec, *points))
         return tuple(made)
 
     def csv(self, loc: Loc, spec: CsvStimulus) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -371,24 +371,13 @@ class _Resolver:
         for i, spec in enumerate(self.config.signals.faults):
             loc: Loc = ("signals", "faults", i)
             index = self.index((*loc, "signal"), spec.signal, self.all_names, "input, output or command")
-            ticks = 0
             if isinstance(spec, DelayFault):
-                ticks = round(spec.ms * 1e6 / self.config.node.period_ns)
+                ticks = _delay_ticks(spec, self.config.node.period_ns)
                 if not 1 <= ticks <= LONGEST_DELAY:
                     what = f"is {ticks} ticks at {number(self.config.node.rate_hz)} Hz"
                     self.problem((*loc, "ms"), f"{what}; a delay is 1 to {LONGEST_DELAY} ticks")
             if index is not None:
-                made.append(
-                    FaultMap(
-                        index,
-                        spec.kind,
-                        _ns(spec.from_s),
-                        _ns(spec.to_s),
-                        _amount(spec),
-                        ticks,
-                        getattr(spec, "seed", 0),
-                    )
-                )
+                made.append(fault_map(index, spec, self.config.node.period_ns))
         return tuple(made)
 
     def alarms(self, commands: Sequence[CommandMap]) -> tuple[AlarmMap, ...]:
@@ -411,6 +400,24 @@ class _Resolver:
                     AlarmMap(table.label, index, low, high, _ns(table.for_ms / 1e3), table.action, target, value)
                 )
         return tuple(made)
+
+
+def stimulus_map(
+    signal: int, spec: Stimulus, times: tuple[float, ...] = (), values: tuple[float, ...] = ()
+) -> StimulusMap:
+    """A checked stimulus on the input of this index."""
+    return StimulusMap(signal, spec, _ns(spec.from_s), _ns(spec.to_s), times, values)
+
+
+def fault_map(signal: int, spec: Fault, period_ns: int) -> FaultMap:
+    """A checked fault on the signal of this index."""
+    ticks = _delay_ticks(spec, period_ns) if isinstance(spec, DelayFault) else 0
+    seed = getattr(spec, "seed", 0)
+    return FaultMap(signal, spec.kind, _ns(spec.from_s), _ns(spec.to_s), _amount(spec), ticks, seed)
+
+
+def _delay_ticks(spec: DelayFault, period_ns: int) -> int:
+    return round(spec.ms * 1e6 / period_ns)
 
 
 def _amount(spec: Fault) -> float:

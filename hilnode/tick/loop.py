@@ -63,7 +63,7 @@ _BYTES = 8 * STRIDE
 _HEARTBEAT, _TICK, _STEP, _STOP, _FIRED, _EXCUSED = (
     _BYTES * int(w) for w in (Word.HEARTBEAT, Word.TICK, Word.STEP, Word.STOP, Word.FIRED, Word.EXCUSED)
 )
-NAP = 10_000_000  # [ns] longest sleep between two heartbeats
+NAP = 2_000_000  # [ns] a longer wait is broken up, with a sign of life after each piece
 POLL = 20_000  # [ns] between two looks for a lockstep command
 
 
@@ -127,7 +127,7 @@ def run(address):
 
 @kernel
 def _wait(t, deadline):
-    """Sleep until the deadline with a sign of life at least every NAP; as fast as possible does not sleep."""
+    """Sleep until the deadline, with signs of life on the way; as fast as possible does not sleep."""
     now = now_ns()
     store_relaxed(t.setup.control + _HEARTBEAT, now)
     idle = t.live.i[L_STATE] != RUNNING or t.live.i[L_PAUSED] == 1
