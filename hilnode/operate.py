@@ -14,7 +14,7 @@ from hilnode.events import Happening
 from hilnode.lane import Lane
 from hilnode.limits import SLOTS
 from hilnode.row import Schema
-from hilnode.signals import Signal, nearest
+from hilnode.signals import Signal, UnknownName, nearest
 from hilnode.tick.layout import Cause, Op
 from hilnode.wiring import SignalMap, fault_map, stimulus_map
 
@@ -162,7 +162,7 @@ def _find(what: str, name: str, signals: tuple[Signal, ...], value: float | None
     """Index of the signal `name`; refuses an unknown name and a value outside its range."""
     names = [s.name for s in signals]
     if name not in names:
-        raise KeyError(f"no {what} {name!r}: {nearest(name, names)}")
+        raise UnknownName(f"no {what} {name!r}: {nearest(name, names)}")
     index = names.index(name)
     s = signals[index]
     if value is not None and not s.low <= value <= s.high:

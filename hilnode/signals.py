@@ -19,6 +19,12 @@ class SignalError(ValueError):
     """A signal that cannot be: the message says which, what is wrong and what is allowed."""
 
 
+class UnknownName(KeyError):
+    """A name that does not exist; the message suggests the nearest ones."""
+
+    __str__ = Exception.__str__  # KeyError would print the message in quotes
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """One float64 that has a meaning.

@@ -157,7 +157,7 @@ def test_a_ring_survives_writers_killed_at_any_moment(peers, name, words):
     ring = Ring.create(name, capacity=SMALLEST, width=words)
     checker = flood.RowChecker(ring)
     chance = random.Random(words)
-    for _ in range(40):
+    for _ in range(100):
         before = len(ring)
         writer = peers[0].ask("spawn", verb="write", name=name, kind="ring", until=ENDLESS, seconds=60.0)["pid"]
         checker.read(before + chance.randrange(1, 30_000), seconds=10.0)
@@ -178,7 +178,7 @@ def test_the_last_letter_of_a_killed_writer_stays_readable(peers, name, words):
     box = Mailbox.create(name, channels=words)
     checker = flood.LetterChecker(box)
     chance = random.Random(words)
-    for _ in range(40):
+    for _ in range(100):
         before = checker.read(0, seconds=1.0)["last"]
         writer = peers[0].ask("spawn", verb="write", name=name, kind="mailbox", until=ENDLESS, seconds=60.0)["pid"]
         checker.read(before + chance.randrange(1, 30_000), seconds=10.0)
