@@ -55,6 +55,7 @@ class Publisher:
         self.socket = zmq.Context().socket(zmq.PUB)
         self.socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
         self.socket.setsockopt(zmq.LINGER, 200)
+        self.socket.setsockopt(zmq.IPV6, "[" in spec["publish"])
         self.socket.bind(spec["publish"])
 
     def work(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import subprocess
 import sys
 import time
@@ -11,6 +13,8 @@ from typing import Any
 
 FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
 LONGEST_WAIT = 10.0  # [s]
+HEALTHY = 60.0  # [s] one that lived this long is started again at once, as if it had never died
+READY_WITHIN = 10.0  # [s]
 
 
 class Child:
@@ -39,8 +43,10 @@ class Child:
             if errors:
                 errors.close()
         assert process.stdin is not None
-        process.stdin.write(json.dumps(self._spec) + "\n")
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # dead already: `tend` will say so
+            process.stdin.write(json.dumps(self._spec) + "\n")
+            process.stdin.flush()
+        self._born = time.monotonic()
         return process
 
     @property
@@ -48,9 +54,10 @@ class Child:
         return self.process.poll() is None
 
     def wait_ready(self) -> bool:
-        """Block until it prints a line; False if it dies instead."""
+        """Block until it says "ready"; False if it dies or says nothing within `READY_WITHIN`."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip() == "ready"
+        heard, _, _ = select.select([self.process.stdout], [], [], READY_WITHIN)
+        return bool(heard) and self.process.stdout.readline().strip() == "ready"
 
     def tend(self) -> str:
         """Look after it; a sentence if it has died since the last look."""
@@ -58,6 +65,8 @@ class Child:
             return ""
         if not self._again_at:
             self.deaths += 1
+            if time.monotonic() - self._born > HEALTHY:
+                self._wait = FIRST_WAIT
             self._again_at = time.monotonic() + self._wait
             again = f"; starting it again in {self._wait:g} s" if self._revive else ""
             return f"the {self.name} process ended with code {self.process.returncode}{again}"
@@ -80,4 +89,5 @@ class Child:
     def _close_pipes(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()

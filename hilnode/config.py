@@ -168,7 +168,10 @@ class NodeTable(Table):
     )
     warmup_ms: Milliseconds = Field(default=500.0, description="Overruns within it are written down but not counted.")
     priority: int = Field(default=80, ge=0, le=99, description="SCHED_FIFO priority; 0 = ordinary scheduling.")
-    cpu: Cpu = Field(default="auto", description='The CPU to run on: "auto" = the last one allowed, "none" = any.')
+    cpu: Cpu = Field(
+        default="auto",
+        description='The CPU to run on: "auto" = the last isolated one, else the last allowed; "none" = any.',
+    )
     lock_memory: bool = Field(default=True, description="Keep all memory resident, so that no tick waits for a page.")
     spin_us: float = Field(default=0.0, ge=0, le=1_000_000, description="Busy-wait this long before each deadline.")
     autostart: bool = Field(default=True, description="Arm and run at once; false waits for commands.")

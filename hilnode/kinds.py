@@ -41,5 +41,6 @@ class Kinds:
         module, _, name = target.partition(":")
         try:
             return getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise KindError(f"{self.what} kind {kind!r}: cannot load {target!r} ({error})") from error
+        except Exception as error:  # whatever somebody else's module does while it is imported
+            why = f"{type(error).__name__}: {error}"
+            raise KindError(f"{self.what} kind {kind!r}: cannot load {target!r} ({why})") from error

@@ -15,19 +15,26 @@ class PortBusy(RuntimeError):
         self.pid = pid
 
 
+class PortRefused(OSError):
+    """An address that this machine has not got, or may not use."""
+
+
 def check_free(key: str, endpoint: str) -> None:
     """Raise PortBusy if somebody listens on `endpoint` (tcp://host:port); other transports are not checked."""
     if not endpoint.startswith("tcp://"):
         return
     host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as ZeroMQ does: closing connections do not count
         try:
             probe.bind(("" if host == "*" else host, int(port)))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise PortBusy(key, endpoint, listener(int(port))) from None
-            raise
+            why = error.strerror or str(error)
+            raise PortRefused(f"{key} = {endpoint!r}: {why}. `ip addr` shows the addresses this machine has") from error
 
 
 def listener(port: int) -> int:

@@ -50,9 +50,9 @@ class Signal:
         if not self.low <= self.high:
             raise SignalError(f"signal {self.name}: its range [{self.low}, {self.high}] is empty")
         for what, value in (("default", self.default), ("safe value", self.safe)):
-            if not self.low <= value <= self.high:  # also catches NaN
+            if not math.isfinite(value) or not self.low <= value <= self.high:
                 raise SignalError(
-                    f"signal {self.name}: {what} {value} lies outside its range [{self.low}, {self.high}]"
+                    f"signal {self.name}: {what} {value} must be a finite number in [{self.low}, {self.high}]"
                 )
 
 

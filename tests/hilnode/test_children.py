@@ -203,11 +203,6 @@ def test_end_after_the_deadline_kills_at_once(start: Start) -> None:
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=BrokenPipeError,
-    reason="a child that dies before it has read its spec takes the caller with it, a supervisor thread for one",
-)
 def test_a_child_that_dies_before_it_reads_is_a_death_like_any_other(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,8 +100,5 @@ def test_an_address_that_is_not_ours_is_refused_by_the_system() -> None:
         check_free(KEY, "tcp://192.0.2.1:9872")  # set aside for documentation: nobody has it
 
 
-@pytest.mark.xfail(
-    strict=True, raises=socket.gaierror, reason="the configuration allows IPv6 addresses; the check knows IPv4 only"
-)
 def test_an_ipv6_address_is_checked_too() -> None:
     check_free(KEY, f"tcp://[::1]:{free_port()}")

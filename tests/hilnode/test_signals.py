@@ -60,14 +60,14 @@ def test_an_empty_range(low: float, high: float) -> None:
 def test_a_default_outside_the_range(value: float) -> None:
     with pytest.raises(SignalError) as caught:
         Signal("arm.angle", default=value, low=-1.0, high=2.0)
-    assert str(caught.value) == f"signal arm.angle: default {value} lies outside its range [-1.0, 2.0]"
+    assert str(caught.value) == f"signal arm.angle: default {value} must be a finite number in [-1.0, 2.0]"
 
 
 @pytest.mark.parametrize("value", [-1.001, 2.001, math.inf, -math.inf])
 def test_a_safe_value_outside_the_range(value: float) -> None:
     with pytest.raises(SignalError) as caught:
         Signal("arm.angle", low=-1.0, high=2.0, safe=value)
-    assert str(caught.value) == f"signal arm.angle: safe value {value} lies outside its range [-1.0, 2.0]"
+    assert str(caught.value) == f"signal arm.angle: safe value {value} must be a finite number in [-1.0, 2.0]"
 
 
 FLOATS = st.floats(allow_nan=True)
@@ -76,7 +76,8 @@ FLOATS = st.floats(allow_nan=True)
 @given(FLOATS, FLOATS, FLOATS, FLOATS)
 def test_what_was_made_is_within_its_range(default: float, low: float, high: float, safe: float) -> None:
     expected = default if math.isnan(safe) else safe
-    good = low <= default <= high and low <= expected <= high
+    finite = math.isfinite(default) and math.isfinite(expected)
+    good = finite and low <= default <= high and low <= expected <= high
     try:
         made = Signal("x", "", default, low, high, safe)
     except SignalError:

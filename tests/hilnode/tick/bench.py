@@ -1,13 +1,6 @@
 """The real loop on a test bench: no thread, no helper process, no privilege; rows, events and answers when it is over.
 
-    bench = Bench('''
-        [node]
-        pace = "free"
-        [drivers.dev]
-        kind = "loopback"
-        [signals.inputs."u.0"]
-        from = "dev.in.0"
-    ''', pass_through(), last_tick=100)
+    bench = Bench(config(wire_in("u.0", "dev.in.0")), pass_through(), last_tick=100)
     bench.letter("dev", [2.0])
     bench.start()                          # arm and run, in tick 0
     refused = bench.at(50, Op.ARM)         # any command at the edge of any tick
@@ -22,8 +15,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -49,6 +44,7 @@ from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Plant, Task
 
+MS = 1_000_000  # [ns]
 NOTHING = 1000  # an op that no tick knows: it is answered and changes nothing
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 4)
 _numbers = itertools.count()
@@ -136,8 +132,8 @@ class Bench:
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
-    def run(self) -> Exit:
-        """Run the loop to its end in this very thread."""
+    def run(self, *, stop_after_s: float | None = None) -> Exit:
+        """Run the loop to its end in this very thread; ask it to stop after so long, if it should not end by itself."""
         orders = self._orders()
         name = self.config.node.name
         events = Ring.create(f"{name}.events", capacity=4096 + len(orders), width=EVENT_WIDTH)
@@ -153,9 +149,13 @@ class Bench:
         reader = events.reader()
         schedule.segment.words[LINE : LINE + orders.size] = orders.ravel()
         schedule.segment.words[0] = len(orders)
+        stopper = threading.Timer(stop_after_s or 0.0, self.control.__setitem__, (Word.STOP, 1))
+        if stop_after_s is not None:
+            stopper.start()
         began = time.perf_counter()
         reason = Exit(run(record.address))
         self.seconds = time.perf_counter() - began
+        stopper.cancel()
         self._hear(reader)
         self.rows = self._read_rows()
         return reason
@@ -217,6 +217,50 @@ class Bench:
     def close(self) -> None:
         for thing in self._open:
             thing.close()
+
+
+def config(*tables: str, node: str = 'pace = "free"', bumpless_ms: float = 0.0, channels: int = 1) -> str:
+    """A config as fast as possible, with a device `dev` of so many channels each way; `tables` are more TOML."""
+    head = f"""
+        [node]
+        {node}
+        [safety]
+        bumpless_ms = {bumpless_ms}
+        [drivers.dev]
+        kind = "loopback"
+        channels = {channels}
+    """
+    return "\n".join([head, *tables])
+
+
+def stimulus(kind: str, signal: str = "u.0", **keys: object) -> str:
+    """The table of one stimulus."""
+    return _table("signals.stimulus", {"kind": kind, "signal": signal, **keys})
+
+
+def fault(kind: str, signal: str, **keys: object) -> str:
+    """The table of one fault."""
+    return _table("signals.faults", {"kind": kind, "signal": signal, **keys})
+
+
+def alarm(signal: str, **keys: object) -> str:
+    """The table of one alarm."""
+    return _table("safety.alarms", {"signal": signal, **keys})
+
+
+def wire_in(signal: str = "u.0", source: str = "dev.in.0", **keys: object) -> str:
+    """The table of an input that comes from a device; without a source it has only the other keys."""
+    return _table(f'signals.inputs."{signal}"', {**({"from": source} if source else {}), **keys}, one=True)
+
+
+def wire_out(channel: str = "dev.out.0", source: str = "y.0", **keys: object) -> str:
+    """The table of a command."""
+    return _table(f'signals.outputs."{channel}"', {"from": source, **keys}, one=True)
+
+
+def _table(name: str, keys: dict[str, object], *, one: bool = False) -> str:
+    lines = [f"[{name}]" if one else f"[[{name}]]"]
+    return "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in keys.items()), ""])
 
 
 def _load(toml: str) -> Config:
