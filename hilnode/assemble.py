@@ -133,6 +133,7 @@ def _inputs(
         ramp_ns=np.array([max(1, m.ramp_ns) for m in maps], np.int64),
         good=default.copy(),
         good_at=_ints(len(maps)),
+        heard=_ints(len(maps)),
         is_stale=np.array([m.source is not None for m in maps], np.int64),  # until the first letter
         is_invalid=_ints(len(maps)),
         channels=_channels(maps, config.node.period_ns * 1e-9),
@@ -151,6 +152,7 @@ def _outputs(
         held_by=np.full(len(maps), -1, np.int64),
         held_at=np.zeros(len(maps)),
         channels=_channels(maps, config.node.period_ns * 1e-9),
+        base=np.zeros(len(maps)),
         value=value,
         stamp=_ints(len(maps)),
         box_base=np.array([b.view.base for b in boxes.values()], np.int64),
@@ -182,20 +184,20 @@ def _stimuli(maps: Sequence[StimulusMap], n_in: int) -> layout.Stimuli:
         following=np.full(SLOTS, -1, np.int64),
         kind=_ints(SLOTS),
         p=np.zeros((SLOTS, SLOT_PARAMS)),
-        rng=np.zeros(SLOTS, np.uint64),
+        seed=np.zeros(SLOTS, np.uint64),
         table_time=np.zeros(points),
         table_value=np.zeros(points),
     )
     first = 0
     for slot, m in enumerate(maps):
         kind, params = wave_params(m, first)
-        attach(made.head, made.following, slot, m.signal)
         made.kind[slot] = kind
         made.p[slot, : len(params)] = params
-        made.rng[slot] = getattr(m.spec, "seed", 0)
+        made.seed[slot] = getattr(m.spec, "seed", 0)
         made.table_time[first : first + len(m.times)] = m.times
         made.table_value[first : first + len(m.times)] = m.values
         first += len(m.times)
+    _chain(made.head, made.following, [m.signal for m in maps])
     return made
 
 
@@ -229,18 +231,24 @@ def _faults(maps: Sequence[FaultMap], signals: int) -> layout.Faults:
         following=np.full(SLOTS, -1, np.int64),
         kind=_ints(SLOTS),
         p=np.zeros((SLOTS, SLOT_PARAMS)),
-        rng=np.zeros(SLOTS, np.uint64),
+        seed=np.zeros(SLOTS, np.uint64),
         held=np.zeros(SLOTS),
         age=_ints(SLOTS),
         history=np.zeros((SLOTS, HISTORY)),
     )
     for slot, m in enumerate(maps):
         kind, params = fault_params(m)
-        attach(made.head, made.following, slot, m.signal)
         made.kind[slot] = kind
         made.p[slot, : len(params)] = params
-        made.rng[slot] = m.seed
+        made.seed[slot] = m.seed
+    _chain(made.head, made.following, [m.signal for m in maps])
     return made
+
+
+def _chain(head: NDArray[np.int64], following: NDArray[np.int64], signals: list[int]) -> None:
+    """Slots of each signal in the order of the file, which is the order they count in."""
+    for slot in reversed(range(len(signals))):
+        attach(head, following, slot, signals[slot])
 
 
 def fault_params(m: FaultMap) -> tuple[int, list[float]]:
@@ -259,6 +267,8 @@ def _alarms(wiring: SignalMap, config: Config, commands_at: int) -> layout.Alarm
         need=np.array([math.ceil(x.for_ns / period) for x in a], np.int64),
         count=_ints(len(a)),
         active=_ints(len(a)),
+        credit=_ints(len(a)),
+        told_at=_ints(len(a)),
         action=np.array([ACTIONS[x.action] for x in a], np.int64),
         target=np.array([-1 if x.target is None else x.target - commands_at for x in a], np.int64),
         value=np.array([x.value for x in a], float),
@@ -266,8 +276,8 @@ def _alarms(wiring: SignalMap, config: Config, commands_at: int) -> layout.Alarm
 
 
 def _span(from_ns: int, to_ns: int) -> tuple[float, float]:
-    """Begin and end [s]; a time that never comes is infinite."""
-    return from_ns * 1e-9, math.inf if to_ns == NEVER else to_ns * 1e-9
+    """Begin and end [ns]; a time that never comes is infinite."""
+    return float(from_ns), math.inf if to_ns == NEVER else float(to_ns)
 
 
 def _ints(n: int) -> NDArray[np.int64]:

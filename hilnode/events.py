@@ -110,6 +110,8 @@ class Teller:
                 return "a required driver went down"
             case Cause.WATCHDOG_LOST:
                 return "the watchdog process died"
+            case Cause.COMMAND_NOT_FINITE:
+                return f"command {self._schema.commands[number].name} is not a finite number"
 
     def _input(self, index: int) -> str:
         return self._schema.inputs[index].name

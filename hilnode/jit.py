@@ -28,9 +28,13 @@ PACKAGES = ("hilnode", "plant", "drivers", "bridge")
 KEEP = 3
 """Older digest directories kept, so that switching between two checkouts does not recompile each time."""
 
-_MAKES_KERNELS = re.compile(r"^\s*@(kernel|inline|intrinsic|step_function|numba|njit|cfunc|overload)\b", re.MULTILINE)
+_MAKES_KERNELS = re.compile(
+    r"^\s*(?:@|\w+\s*=\s*)(?:\w+\.)*(?:kernel|inline|intrinsic|step_function|njit|cfunc|overload)\b", re.MULTILINE
+)
 _ROOMS = "|".join(PACKAGES)
-_IMPORTS = re.compile(rf"^\s*(?:from|import)\s+((?:{_ROOMS})\b[\w.]*)(?:\s+import\s+(\([^)]*\)|[^\n]+))?", re.MULTILINE)
+_IMPORTS = re.compile(
+    rf"^\s*(?:from|import)\s+((?:{_ROOMS})\b[\w.]*)(?:[\s\\]+import\s+(\([^)]*\)|[^\n]+))?", re.MULTILINE
+)
 
 
 def _kernel_sources() -> list[Path]:

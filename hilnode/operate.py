@@ -122,8 +122,9 @@ class Operate:
     def _fill(self, op: Op, slots: set[int], signal: int, seed: int, params: tuple[int, list[float]]) -> int:
         if not slots:
             raise RuntimeError(f"all {SLOTS} slots are in use: take one away first")
-        slot = slots.pop()
-        self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed), *params[1]])
+        slot = min(slots)
+        self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed % 2**53), *params[1]])
+        slots.remove(slot)
         return slot
 
     def _empty(self, op: Op, slots: set[int], slot: int) -> int:

@@ -24,7 +24,9 @@ say so, so that the compiler may keep them in registers; what an array holds may
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numba
@@ -55,16 +57,19 @@ _I64 = ir.IntType(64)
 _ARRAY_FIELDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides")
 
 
-def _fields(record: Any) -> Iterator[tuple[str, Any]]:
+@cache
+def _fields(record: Any) -> list[tuple[str, Any]]:
     """Name and kind of every field: an ArrayKind, int, float or a NamedTuple class."""
     hints = get_type_hints(record, include_extras=True)
+    fields = []
     for name in record._fields:
         hint = hints[name]
         meta = getattr(hint, "__metadata__", None)
         kind = meta[0] if meta else hint
         if not isinstance(kind, ArrayKind) and kind not in (int, float) and not hasattr(kind, "_fields"):
             raise TypeError(f"{record.__name__}.{name}: a record holds arrays (F1, I1, ...), int, float or NamedTuples")
-        yield name, kind
+        fields.append((name, kind))
+    return fields
 
 
 def _numba_type(kind: Any) -> Any:
@@ -82,7 +87,8 @@ class View(types.Type):  # type: ignore[misc]
 
     def __init__(self, record: Any) -> None:
         self.record = record
-        super().__init__(name=f"View({record})")
+        made_by = record.instance_class
+        super().__init__(name=f"View({made_by.__module__}.{made_by.__qualname__}{record.fields}: {record})")
 
 
 @register_model(View)
@@ -165,7 +171,7 @@ class Record:
 def _words(content: Any) -> Iterator[int]:
     """The record as 64-bit words, in the layout that numba gives a struct of arrays, int64 and float64."""
     name = type(content).__name__
-    for field, kind in _fields(type(content)):
+    for field, kind in _fields(content.__class__):
         value = getattr(content, field)
         if isinstance(kind, ArrayKind):
             fits = isinstance(value, np.ndarray) and value.dtype == kind.dtype and value.ndim == kind.ndim
@@ -176,7 +182,9 @@ def _words(content: Any) -> Iterator[int]:
                 )
             yield from (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
         elif kind is int:
-            yield int(value)
+            if not hasattr(value, "__index__"):
+                raise TypeError(f"{name}.{field} must be a whole number, not {value!r}")
+            yield operator.index(value)
         elif kind is float:
             yield int(np.array(value, np.float64).view(np.int64))
         else:

@@ -35,12 +35,19 @@ def wait_for(look: Callable[[], T], what: str, seconds: float = 20.0) -> T:
 
 
 def config_text(name: str, text: str = "", *, autostart: bool = False, on_trip: str = "hold") -> str:
-    """A node of its own: no bridge, no automatic start, stays after a trip; further tables in `text`."""
-    return (
-        f'node.name = "{name}"\nnode.autostart = {str(autostart).lower()}\nsafety.on_trip = "{on_trip}"\n'
-        + ("" if "bridge." in text or "[bridge]" in text else "bridge.enabled = false\n")
-        + text
-    )
+    """A node of its own: no bridge, no automatic start, stays after a trip, bears a busy machine; more in `text`."""
+    head = {
+        "node.name": f'"{name}"',
+        "node.autostart": str(autostart).lower(),
+        "node.max_overruns": "0",
+        "safety.on_trip": f'"{on_trip}"',
+        "safety.watchdog_ms": "300",
+        "bridge.enabled": "false",
+    }
+    kept = {key: value for key, value in head.items() if key not in text}
+    if "bridge." in text:
+        del kept["bridge.enabled"]
+    return "".join(f"{key} = {value}\n" for key, value in kept.items()) + text
 
 
 def make_config(folder: Path, name: str, text: str = "", **more: Any) -> Config:
@@ -57,7 +64,7 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
         return int(probe.getsockname()[1])
 
 
-def trouble(port: int, more: str = "") -> str:
+def trouble(port: int, more: str = "log.timing = false") -> str:
     """Tables of a node that steps the trouble plant and tells its step count to the device at `port`."""
     return f"""
 plant.kind = "trouble_plant:create"

@@ -13,10 +13,11 @@ import numpy as np
 
 from hilnode.control import STRIDE, Word
 from hilnode.jit import kernel
-from hilnode.limits import SLOTS
+from hilnode.limits import HISTORY, SLOTS
 from hilnode.lockfree.atomics import double_of, load_acquire, store_release
 from hilnode.lockfree.ring import RingView, pull
 from hilnode.tick.call import call_step
+from hilnode.tick.faults import DELAY, Kind
 from hilnode.tick.inputs import first_stale_trip, prime_inputs
 from hilnode.tick.layout import (
     ARMED,
@@ -37,17 +38,24 @@ from hilnode.tick.layout import (
     SLOT_PARAMS,
     TRIPPED,
     Answer,
+    Cause,
     Event,
     Op,
+    Pace,
 )
 from hilnode.tick.lifecycle import enter, tell, trip
 from hilnode.tick.slots import attach, detach
+from hilnode.tick.stimulus import TABLE
 
+MOST_STEPS = 1e9  # granted at once
 MOST = 16  # commands taken per lane and tick, so that a flood can not stretch a tick
 ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Op)[:8])
 RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT = (int(o) for o in list(Op)[8:])
 DONE, WRONG_STATE, STALE_INPUT, UNKNOWN, PLANT_FAILED = (int(a) for a in Answer)
 E_COMMAND = int(Event.COMMAND)
+LAST_CAUSE, LAST_FAULT = int(max(Cause)), int(max(Kind))
+LOCKSTEP = int(Pace.LOCKSTEP)
+_OVERRUNS = 8 * STRIDE * int(Word.OVERRUNS)
 _FIRED = 8 * STRIDE * int(Word.FIRED)
 _EXCUSED = 8 * STRIDE * int(Word.EXCUSED)
 _PERIOD = 8 * STRIDE * int(Word.PERIOD)
@@ -79,7 +87,7 @@ def _p(t, k):
 @kernel
 def _apply(t, op, index):
     """Do it, or say why not: (Answer, detail)."""
-    if op <= DISARM:
+    if 1 <= op <= DISARM:
         return _change_state(t, op, index)
     if op == RESET:
         return reset_plant(t)
@@ -99,12 +107,16 @@ def _apply(t, op, index):
         return DONE, _p(t, 0)
     if op == STIMULUS:
         s = t.stimuli
-        return _fill_slot(t, index, s.head, s.following, s.kind, s.p, s.rng)
+        if not _stimulus_is_sound(t):
+            return UNKNOWN, 0.0
+        return _fill_slot(t, index, s.head, s.following, s.kind, s.p, s.seed)
     if op == FAULT:
         f = t.faults
+        if not 0.0 <= _p(t, 1) <= LAST_FAULT or not (_p(t, 1) != DELAY or 0.0 <= _p(t, 5) < HISTORY):
+            return UNKNOWN, 0.0
         if 0 <= index < SLOTS:
             f.age[index] = 0
-        return _fill_slot(t, index, f.head, f.following, f.kind, f.p, f.rng)
+        return _fill_slot(t, index, f.head, f.following, f.kind, f.p, f.seed)
     return UNKNOWN, 0.0
 
 
@@ -113,6 +125,8 @@ def _change_state(t, op, index):
     live = t.live
     state = live.i[L_STATE]
     if op == DO_TRIP:
+        if not 0 <= index <= LAST_CAUSE:
+            return UNKNOWN, 0.0
         trip(t, index, _p(t, 0))
         return DONE, 0.0
     if op == CLEAR and state == TRIPPED:
@@ -126,6 +140,7 @@ def _change_state(t, op, index):
                 return answer, status
         prime_inputs(t)
         live.i[L_OVERRUNS] = 0
+        store_release(t.setup.control + _OVERRUNS, 0)
         live.i[L_PAUSED] = 0
         live.i[L_BUDGET] = 0
         enter(t, ARMED)
@@ -141,14 +156,16 @@ def _change_state(t, op, index):
         enter(t, CONFIGURED)
         return DONE, 0.0
     if state == RUNNING:
+        lockstep = t.setup.pace == LOCKSTEP
         if op == PAUSE:
             live.i[L_PAUSED] = 1
-            live.i[L_BUDGET] = 0
+            if not lockstep:  # there, steps that were granted are still owed after the pause
+                live.i[L_BUDGET] = 0
             return DONE, 0.0
         if op == RESUME:
             live.i[L_PAUSED] = 0
             return DONE, 0.0
-        if op == ONE_STEP and _p(t, 0) >= 1.0:
+        if op == ONE_STEP and 1.0 <= _p(t, 0) <= MOST_STEPS and (lockstep or live.i[L_PAUSED] == 1):
             live.i[L_BUDGET] += int(_p(t, 0))
             return DONE, float(live.i[L_STEP] + live.i[L_BUDGET])
     return WRONG_STATE, float(state)
@@ -160,17 +177,17 @@ def reset_plant(t):
     if t.live.i[L_STATE] == RUNNING:
         return WRONG_STATE, float(RUNNING)
     p = t.plant
-    status = 0
-    if p.reset[0] != 0:
-        status = call_step(
-            p.reset[0],
-            p.reset[1],
-            0,
-            p.param.ctypes.data,
-            t.inputs.value.ctypes.data,
-            p.output.ctypes.data,
-            p.pose.ctypes.data,
-        )
+    if p.reset[0] == 0:
+        return PLANT_FAILED, 0.0
+    status = call_step(
+        p.reset[0],
+        p.reset[1],
+        0,
+        p.param.ctypes.data,
+        t.inputs.value.ctypes.data,
+        p.output.ctypes.data,
+        p.pose.ctypes.data,
+    )
     if status != 0:
         return PLANT_FAILED, float(status)
     t.live.i[L_STEP] = 0
@@ -209,7 +226,17 @@ def _release(t, s):
 
 
 @kernel
-def _fill_slot(t, slot, head, following, kinds, params, rng):
+def _stimulus_is_sound(t):
+    """A kind that exists, and a table that lies within the memory for tables."""
+    kind, size = _p(t, 1), t.stimuli.table_time.size
+    if kind == TABLE:
+        first, count = _p(t, 5), _p(t, 6)
+        return 0.0 <= first < size and 1.0 <= count <= size - first
+    return 0.0 <= kind <= TABLE
+
+
+@kernel
+def _fill_slot(t, slot, head, following, kinds, params, seeds):
     """Stimulus or fault: p0 = signal, p1 = kind (0 = take it away), p2 = seed, then the slot's own parameters."""
     if not 0 <= slot < SLOTS:
         return UNKNOWN, 0.0
@@ -221,7 +248,7 @@ def _fill_slot(t, slot, head, following, kinds, params, rng):
     kinds[slot] = kind
     if kind != 0:
         attach(head, following, slot, signal)
-        rng[slot] = np.uint64(int(_p(t, 2)))
+        seeds[slot] = np.uint64(int(_p(t, 2)))
         for k in range(SLOT_PARAMS):
             params[slot, k] = _p(t, 3 + k)
     return DONE, 0.0

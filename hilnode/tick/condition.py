@@ -18,7 +18,8 @@ def condition(ch, i, x, live):
         ch.primed[i] = 1
     else:
         last = ch.last[i]
-        y = last + ch.alpha[i] * (y - last)
+        if ch.alpha[i] < 1.0:
+            y = last + ch.alpha[i] * (y - last)
         if abs(y - last) > ch.slew[i]:
             y = last + ch.slew[i] if y > last else last - ch.slew[i]
             limited = True

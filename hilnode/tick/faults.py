@@ -1,6 +1,7 @@
 """Fault injection: what goes wrong with a signal on purpose.
 
-Parameters of a slot: p0 begins at [s of simulated time], p1 ends at [s] (inf = never), p2... as the kind says below.
+Parameters of a slot: p0 begins at, p1 ends at [ns of simulated time, whole numbers; inf = never], p2 ... as the kind
+says below. Memory (of delay, drop and stuck) moves on only when the plant does, and never takes in what is no number.
 """
 
 from __future__ import annotations
@@ -30,32 +31,49 @@ STUCK, OFF, BIAS, NOISE, DELAY, DROP, QUANTISE = (int(k) for k in Kind)
 
 
 @kernel
-def spoil(faults, s, x, live, dt):
-    """Signal `s` with true value `x`, as it reads with its faults, one after another, if it has any now."""
+def spoil(faults, s, x, live, dt_ns, moved):
+    """Signal `s` with true value `x`, as it reads with its faults, one after another, if it has any now.
+
+    `moved` tells that a new sample has come, as against a look at the old one while the plant stands.
+    """
     slot = faults.head[s]
-    while slot >= 0:
-        x = _spoil_by(faults, slot, x, live, dt)
+    while slot >= 0 and math.isfinite(x):
+        x = _spoil_by(faults, slot, x, live, dt_ns, moved)
         slot = faults.following[slot]
     return x
 
 
 @kernel
-def _spoil_by(faults, slot, x, live, dt):
+def forget(faults, s, x):
+    """Fill the memory of a signal's faults with `x`: after a trip nothing old may come out of it."""
+    slot = faults.head[s]
+    while slot >= 0:
+        faults.held[slot] = x
+        faults.age[slot] = 0
+        slot = faults.following[slot]
+
+
+@kernel
+def _spoil_by(faults, slot, x, live, dt_ns, moved):
     p = faults.p[slot]
-    t = live.i[L_STEP] * dt
-    n = faults.age[slot]
+    step = live.i[L_STEP]
+    t = float(step * dt_ns)
     kind = faults.kind[slot]
-    if kind == DELAY:  # remembers also before it begins, so that it has something to delay
-        faults.history[slot, n % HISTORY] = x
-    faults.age[slot] = n + 1
-    if t < p[0] or t >= p[1]:
+    n = faults.age[slot]
+    if moved:
+        if kind == DELAY:  # remembers also before it begins, so that it has something to delay
+            faults.history[slot, n % HISTORY] = x
+        faults.age[slot] = n + 1
+    elif n > 0:
+        n -= 1  # the sample looked at is the last one taken in
+    if not p[0] <= t < p[1]:
         faults.held[slot] = x
         return x
     live.i[L_FLAGS] |= FAULT
     if kind == STUCK:
         if not math.isnan(p[2]):
             return p[2]
-        if n == 0:
+        if n == 0 and moved:
             faults.held[slot] = x
         return faults.held[slot]
     if kind == OFF:
@@ -63,12 +81,13 @@ def _spoil_by(faults, slot, x, live, dt):
     if kind == BIAS:
         return x + p[2]
     if kind == NOISE:
-        return x + p[2] * normal(faults.rng, slot)
+        return x + p[2] * normal(faults.seed[slot], slot, step)
     if kind == DELAY:
-        back = min(n, int(p[2]))
-        return faults.history[slot, (n - back) % HISTORY]
+        if faults.age[slot] == 0:
+            return x
+        return faults.history[slot, (n - min(n, int(p[2]))) % HISTORY]
     if kind == DROP:
-        if n == 0 or uniform(faults.rng, slot) >= p[2]:
+        if n == 0 or uniform(faults.seed[slot], slot, step, 0) >= p[2]:
             faults.held[slot] = x
         return faults.held[slot]
     return p[2] * math.floor(x / p[2] + 0.5)

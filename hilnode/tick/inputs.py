@@ -52,11 +52,12 @@ def measure(t, i):
     if j < 0:
         n.age[i] = 0.0
         return n.default[i]
-    if n.stamp[j] > n.good_at[i]:
-        x = n.raw[j]
+    if n.stamp[j] != n.heard[i] and n.stamp[j] > n.good_at[i]:
+        x = n.channels.scale[i] * n.raw[j] + n.channels.offset[i]
         if math.isfinite(x):
-            n.good[i] = n.channels.scale[i] * x + n.channels.offset[i]
-            n.good_at[i] = n.stamp[j]
+            n.heard[i] = n.stamp[j]
+            n.good[i] = x
+            n.good_at[i] = min(n.stamp[j], t.live.i[L_NOW])  # a clock that runs ahead must not keep a dead input young
             n.is_invalid[i] = 0
         else:
             t.live.i[L_FLAGS] |= INVALID
@@ -84,7 +85,7 @@ def _replace_stale(t, i):
         n.is_stale[i] = 1
         tell(t, E_STALE, i, n.age[i], 0)
     policy = n.policy[i]
-    if policy == TRIP and t.live.i[L_STATE] == RUNNING:
+    if policy == TRIP and t.live.i[L_STATE] == RUNNING and t.forces.on[i] == 0:
         trip(t, C_STALE, float(i))
     if policy == DEFAULT or n.good_at[i] == 0:
         return n.default[i]
@@ -96,16 +97,16 @@ def _replace_stale(t, i):
 
 
 @kernel
-def take_inputs(t):
-    """The stage: all plant inputs of this tick."""
+def take_inputs(t, moves):
+    """The stage: all plant inputs of this tick; `moves` tells whether the plant will use them."""
     n = t.inputs
     collect(n)
     for i in range(n.value.size):
-        slot = wanted(t.stimuli, i, t.live, t.setup.dt)
-        x = measure(t, i) if slot < 0 else wave(t.stimuli, slot, t.live, t.setup.dt)
+        slot = wanted(t.stimuli, i, t.live, t.setup.dt_ns)
+        x = measure(t, i) if slot < 0 else wave(t.stimuli, slot, t.live, t.setup.dt_ns)
         if slot >= 0:
             n.age[i] = 0.0
-        x = condition(n.channels, i, spoil(t.faults, i, x, t.live, t.setup.dt), t.live)
+        x = condition(n.channels, i, spoil(t.faults, i, x, t.live, t.setup.dt_ns, moves), t.live)
         if t.forces.on[i] == 1:
             x = t.forces.value[i]
             prime(n.channels, i, x)  # a release starts from here
@@ -119,7 +120,7 @@ def first_stale_trip(t):
     """The first input that would trip the node right away, or -1: asked before running."""
     n = t.inputs
     for i in range(n.value.size):
-        if n.policy[i] == TRIP and n.is_stale[i] == 1 and wanted(t.stimuli, i, t.live, t.setup.dt) < 0:
+        if n.policy[i] == TRIP and n.is_stale[i] == 1 and wanted(t.stimuli, i, t.live, t.setup.dt_ns) < 0:
             return i
     return -1
 

@@ -98,6 +98,7 @@ class Cause(IntEnum):
     WATCHDOG = 6  # value = firings
     DRIVER = 7  # asked for by the node: a required driver went down
     WATCHDOG_LOST = 8  # asked for by the node: the watchdog itself died
+    COMMAND_NOT_FINITE = 9  # value = command index
 
 
 class Event(IntEnum):
@@ -160,7 +161,7 @@ class L(IntEnum):
     TICK = 10
     FORCES = 11  # signals forced now
     PLANT_BAD = 12  # 1 = the plant failed and needs a reset
-    QUIET = 13  # ticks until the next overrun event may be written
+    QUIET = 13  # no overrun event before this time [ns]
 
 
 L_STATE, L_PAUSED, L_BUDGET, L_PERIOD, L_OVERRUNS, L_ARMED_AT, L_NOW, L_FLAGS = (int(x) for x in list(L)[:8])
@@ -207,6 +208,7 @@ class Inputs(NamedTuple):
     ramp_ns: I1
     good: F1  # last finite value, in the signal's unit
     good_at: I1  # its time [ns], 0 = never
+    heard: I1  # source time of the last letter looked at [ns]
     is_stale: I1
     is_invalid: I1
     channels: Channels
@@ -221,7 +223,7 @@ class Stimuli(NamedTuple):
     following: I1  # [SLOTS] next slot of the same input
     kind: I1  # [SLOTS] 0 = empty
     p: F2  # [SLOTS, SLOT_PARAMS]
-    rng: U1  # [SLOTS]
+    seed: U1  # [SLOTS]
     table_time: F1  # all tables one after another
     table_value: F1
 
@@ -233,7 +235,7 @@ class Faults(NamedTuple):
     following: I1  # [SLOTS] next slot of the same signal
     kind: I1  # [SLOTS] 0 = empty
     p: F2  # [SLOTS, SLOT_PARAMS]
-    rng: U1  # [SLOTS]
+    seed: U1  # [SLOTS]
     held: F1  # [SLOTS] last value let through
     age: I1  # [SLOTS] ticks since it became active
     history: F2  # [SLOTS, HISTORY]
@@ -267,6 +269,7 @@ class Outputs(NamedTuple):
     held_by: I1  # [n_cmd] alarm that holds this command, -1 = none
     held_at: F1
     channels: Channels
+    base: F1  # [n_cmd] before alarms, faults and forces: what a pause holds
     value: F1  # [n_cmd] a view of the row
     stamp: I1  # [n_cmd]
     box_base: I1  # [boxes]
@@ -283,6 +286,8 @@ class Alarms(NamedTuple):
     need: I1  # ticks in a row outside [low, high]
     count: I1
     active: I1
+    credit: I1  # events it may still write in a row
+    told_at: I1  # when credit was last given [ns]
     action: I1  # 0 log, 1 trip, 2 set
     target: I1  # command index for `set`
     value: F1

@@ -19,7 +19,7 @@ from hilnode.lockfree.atomics import load_acquire, load_relaxed, store_relaxed
 from hilnode.lockfree.ring import push
 from hilnode.tick.alarms import watch
 from hilnode.tick.call import call_step
-from hilnode.tick.commands import obey
+from hilnode.tick.commands import obey, reset_plant
 from hilnode.tick.inputs import take_inputs
 from hilnode.tick.layout import (
     DEADLINE,
@@ -46,6 +46,7 @@ from hilnode.tick.layout import (
     STEP,
     STOPPED,
     TICK,
+    TRIPPED,
     WAKE,
     Cause,
     Exit,
@@ -60,8 +61,8 @@ REAL_TIME, FREE, LOCKSTEP = (int(p) for p in Pace)
 EXIT_STOPPED, EXIT_ENDED = int(Exit.STOPPED), int(Exit.ENDED)
 C_PLANT, C_WATCHDOG = int(Cause.PLANT), int(Cause.WATCHDOG)
 _BYTES = 8 * STRIDE
-_HEARTBEAT, _TICK, _STEP, _STOP, _FIRED, _EXCUSED = (
-    _BYTES * int(w) for w in (Word.HEARTBEAT, Word.TICK, Word.STEP, Word.STOP, Word.FIRED, Word.EXCUSED)
+_HEARTBEAT, _TICK, _STEP, _STOP, _FIRED, _EXCUSED, _PERIOD = (
+    _BYTES * int(w) for w in (Word.HEARTBEAT, Word.TICK, Word.STEP, Word.STOP, Word.FIRED, Word.EXCUSED, Word.PERIOD)
 )
 NAP = 2_000_000  # [ns] a longer wait is broken up, with a sign of life after each piece
 POLL = 20_000  # [ns] between two looks for a lockstep command
@@ -75,6 +76,9 @@ def run(address):
     deadline = now_ns() + live.i[L_PERIOD]
     last_wake = deadline - live.i[L_PERIOD]
     missed, flag = 0, 0
+    store_relaxed(t.setup.control + _PERIOD, live.i[L_PERIOD])
+    if t.plant.reset[0] != 0:
+        reset_plant(t)  # outputs and poses are those of the initial state from the first row on
     while live.i[L_EXIT] == 0:
         live.i[L_FLAGS] = flag
         wake = _wait(t, deadline)
@@ -90,12 +94,13 @@ def run(address):
             deadline = wake
         _check_watchdog(t)
 
-        take_inputs(t)
-        row[START] = now_ns()
         stepped = _may_step(t)
+        take_inputs(t, stepped)
+        stepped = stepped and live.i[L_STATE] == RUNNING
+        row[START] = now_ns()
         row[STATUS] = _step(t) if stepped else 0
         row[END] = now_ns()
-        show_outputs(t)
+        show_outputs(t, stepped)
         watch(t)
         give_outputs(t, stepped)
         done = now_ns()
@@ -109,6 +114,8 @@ def run(address):
         row[MISSED] = missed
         if t.setup.pace == REAL_TIME:
             judge(t, done)
+            if live.i[L_STATE] == TRIPPED:
+                make_safe(t)
         row[FLAGS] = live.i[L_FLAGS] if stepped else live.i[L_FLAGS] | PAUSED
         row[STATE] = live.i[L_STATE]
         push(t.rows, row.ctypes.data)
@@ -117,7 +124,7 @@ def run(address):
         live.i[L_TICK] += 1
         store_relaxed(t.setup.control + _TICK, live.i[L_TICK])
         store_relaxed(t.setup.control + _STEP, live.i[L_STEP])
-        if t.setup.last_tick == live.i[L_TICK]:
+        if t.setup.last_tick == live.i[L_TICK] and live.i[L_EXIT] == 0:
             live.i[L_EXIT] = EXIT_ENDED
         deadline, missed, flag = next_deadline(t, done)
     enter(t, STOPPED)
@@ -133,11 +140,12 @@ def _wait(t, deadline):
     idle = t.live.i[L_STATE] != RUNNING or t.live.i[L_PAUSED] == 1
     if t.setup.pace != REAL_TIME and not idle:
         return now
-    while deadline - now > 2 * NAP:
+    while deadline - now > 2 * NAP and load_relaxed(t.setup.control + _STOP) == 0:
         sleep_until(now + NAP)
         now = now_ns()
         store_relaxed(t.setup.control + _HEARTBEAT, now)
-    now = wait_until(deadline, t.setup.spin_ns)
+    if load_relaxed(t.setup.control + _STOP) == 0:
+        now = wait_until(deadline, t.setup.spin_ns)
     store_relaxed(t.setup.control + _HEARTBEAT, now)
     return now
 
@@ -172,9 +180,10 @@ def _may_step(t):
     live = t.live
     if live.i[L_STATE] != RUNNING:
         return False
-    if live.i[L_PAUSED] == 0 and t.setup.pace != LOCKSTEP:
+    lockstep = t.setup.pace == LOCKSTEP
+    if live.i[L_PAUSED] == 0 and not lockstep:
         return True
-    if live.i[L_BUDGET] == 0:
+    if live.i[L_BUDGET] == 0 or (live.i[L_PAUSED] == 1 and lockstep):
         return False
     live.i[L_BUDGET] -= 1
     return True

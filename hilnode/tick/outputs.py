@@ -1,6 +1,6 @@
 """Outputs: what the devices are told. Live while running, safe otherwise, and no jump between the two.
 
-plant output -> [fault] -> [force] -> scale, offset -> clamp, low pass, rate limit -> blend from safe -> [alarm]
+plant output -> [fault] -> [force] -> scale, offset -> blend from safe -> clamp, low pass, rate limit -> [alarm]
 -> [fault] -> [force]
 """
 
@@ -11,11 +11,11 @@ import math
 from hilnode.jit import kernel
 from hilnode.lockfree.mailbox import put
 from hilnode.tick.condition import condition, prime
-from hilnode.tick.faults import spoil
+from hilnode.tick.faults import forget, spoil
 from hilnode.tick.layout import FORCED, L_FLAGS, L_NOW, L_STATE, RUNNING, Cause
 from hilnode.tick.lifecycle import trip
 
-C_NOT_FINITE = int(Cause.NOT_FINITE)
+C_NOT_FINITE, C_COMMAND = int(Cause.NOT_FINITE), int(Cause.COMMAND_NOT_FINITE)
 
 
 @kernel
@@ -29,12 +29,12 @@ def check_outputs(t):
 
 
 @kernel
-def show_outputs(t):
+def show_outputs(t, moved):
     """Plant outputs as the rest of the world sees them: after faults and forces. The row keeps the true ones."""
     first = t.inputs.value.size
     for k in range(t.plant.output.size):
         s = first + k
-        x = spoil(t.faults, s, t.plant.output[k], t.live, t.setup.dt)
+        x = spoil(t.faults, s, t.plant.output[k], t.live, t.setup.dt_ns, moved)
         if t.forces.on[s] == 1:
             x = t.forces.value[s]
             t.live.i[L_FLAGS] |= FORCED
@@ -42,45 +42,69 @@ def show_outputs(t):
 
 
 @kernel
-def give_outputs(t, stepped):
-    """The stage: all device commands of this tick, into the mailboxes. A paused plant leaves them as they are."""
-    o = t.outputs
-    if t.live.i[L_STATE] != RUNNING:
-        make_safe(t)
-        return
-    if not stepped:
+def give_outputs(t, moved):
+    """The stage: all device commands of this tick, into the mailboxes.
+
+    While the plant stands, the commands stand too; alarms and forces still act on them.
+    """
+    if t.live.i[L_STATE] == RUNNING and moved:
+        _follow_plant(t)
+    if t.live.i[L_STATE] == RUNNING:
+        _impose(t, moved)
+    if t.live.i[L_STATE] == RUNNING:
         _send(t)
-        return
+    else:
+        make_safe(t)
+
+
+@kernel
+def _follow_plant(t):
+    """What the plant asks of the devices, led away from the safe values and within the limits of each channel."""
+    o = t.outputs
     t.live.blend[0] = min(1.0, t.live.blend[0] + t.setup.bumpless)
     w = t.live.blend[0]
+    for c in range(o.value.size):
+        x = o.channels.scale[c] * t.seen[o.source[c]] + o.channels.offset[c]
+        if not math.isfinite(x):
+            trip(t, C_COMMAND, float(c))
+            return
+        x = o.safe[c] + w * (x - o.safe[c]) if w < 1.0 else x
+        o.base[c] = condition(o.channels, c, x, t.live)
+
+
+@kernel
+def _impose(t, moved):
+    """Alarms, faults and forces on the commands."""
+    o = t.outputs
     first = t.inputs.value.size + t.plant.output.size
     for c in range(o.value.size):
         s = first + c
-        x = o.channels.scale[c] * t.seen[o.source[c]] + o.channels.offset[c]
-        x = condition(o.channels, c, x, t.live)
-        x = o.safe[c] + w * (x - o.safe[c]) if w < 1.0 else x
+        x = o.base[c]
         if o.held_by[c] >= 0:
             x = o.held_at[c]
             prime(o.channels, c, x)
-        x = spoil(t.faults, s, x, t.live, t.setup.dt)
+        x = spoil(t.faults, s, x, t.live, t.setup.dt_ns, moved)
         if t.forces.on[s] == 1:
             x = t.forces.value[s]
             prime(o.channels, c, x)
             t.live.i[L_FLAGS] |= FORCED
+        if not math.isfinite(x):
+            trip(t, C_COMMAND, float(c))
+            return
         o.value[c] = x
         t.seen[s] = x
-    _send(t)
 
 
 @kernel
 def make_safe(t):
-    """Every command at its safe value; rate limits and filters will start from there."""
+    """Every command at its safe value; rate limits, filters and faults will start from there."""
     o = t.outputs
     first = t.inputs.value.size + t.plant.output.size
     for c in range(o.value.size):
-        o.value[c] = o.safe[c]
-        t.seen[first + c] = o.safe[c]
-        prime(o.channels, c, o.safe[c])
+        x = o.safe[c]
+        o.base[c] = o.value[c] = t.seen[first + c] = x
+        prime(o.channels, c, x)
+        forget(t.faults, first + c, x)
     _send(t)
 
 

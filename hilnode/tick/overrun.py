@@ -29,10 +29,12 @@ from hilnode.tick.layout import (
     Cause,
     Event,
     Exit,
+    Pace,
     Policy,
 )
 from hilnode.tick.lifecycle import tell, trip
 
+REAL_TIME = int(Pace.REAL_TIME)
 P_CATCH_UP, P_SLIP, P_HALT = int(Policy.CATCH_UP), int(Policy.SLIP), int(Policy.HALT)
 C_OVERRUNS = int(Cause.OVERRUNS)
 E_OVERRUN, E_HALT = int(Event.OVERRUN), int(Event.HALT)
@@ -79,7 +81,7 @@ def next_deadline(t, now):
     """The deadline after this tick's, how many were given up on the way, and the flag of the tick to come."""
     period = t.live.i[L_PERIOD]
     due = t.row[DEADLINE] + period
-    if now <= due:
+    if now <= due or t.setup.pace != REAL_TIME:
         return due, 0, 0
     if t.setup.policy == P_SLIP:
         return now, 0, SLIPPED

@@ -1,6 +1,6 @@
-"""Seeded noise without state outside the caller's arrays: the same seed gives the same run.
+"""Seeded noise as a function of seed and step, with no state: the same seed gives the same run, whatever came before.
 
-Ref: S. Vigna, splitmix64 (a fixed-increment version of Java 8's SplittableRandom); G. Box, M. Muller, 1958.
+Ref: S. Vigna, splitmix64; G. Box, M. Muller, 1958.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 
 
 @inline
-def uniform(state, k):
-    """Next number in (0, 1) of generator `k`."""
-    state[k] += _STEP
-    z = state[k]
+def _scramble(z):
     z = (z ^ (z >> _S30)) * _MIX1
     z = (z ^ (z >> _S27)) * _MIX2
-    z = z ^ (z >> _S31)
+    return z ^ (z >> _S31)
+
+
+@inline
+def uniform(seed, slot, step, draw):
+    """A number in (0, 1) for this seed, slot and step; `draw` tells several of one step apart."""
+    stream = _scramble(seed + _STEP * np.uint64(slot + 1))
+    z = _scramble(stream + _STEP * np.uint64(2 * step + draw + 1))
     return (float(z >> _S11) + 0.5) / 9007199254740992.0
 
 
 @inline
-def normal(state, k):
-    """Next standard normal number of generator `k`."""
-    r = math.sqrt(-2.0 * math.log(uniform(state, k)))
-    return r * math.cos(2.0 * math.pi * uniform(state, k))
+def normal(seed, slot, step):
+    """A standard normal number for this seed, slot and step."""
+    r = math.sqrt(-2.0 * math.log(uniform(seed, slot, step, 0)))
+    return r * math.cos(2.0 * math.pi * uniform(seed, slot, step, 1))

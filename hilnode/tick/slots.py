@@ -23,11 +23,6 @@ def detach(head, following, slot):
 
 @kernel
 def attach(head, following, slot, signal):
-    """Put `slot` at the end of the chain of `signal`."""
-    if head[signal] < 0:
-        head[signal] = slot
-        return
-    k = head[signal]
-    while following[k] >= 0:
-        k = following[k]
-    following[k] = slot
+    """Put `slot` at the front of the chain of `signal`: what came last counts first."""
+    following[slot] = head[signal]
+    head[signal] = slot

@@ -1,6 +1,7 @@
 """Stimulus: values for an input that no device delivers. Time is simulated time, so a pause holds the wave.
 
-Parameters of a slot: p0 begins at [s], p1 ends at [s] (inf = never), p2... as the kind says below.
+Parameters of a slot: p0 begins at, p1 ends at [ns of simulated time, whole numbers; inf = never], p2 ... as the kind
+says below.
 """
 
 from __future__ import annotations
@@ -30,39 +31,51 @@ CONSTANT, RAMP, STEP, SINE, SQUARE, CHIRP, NOISE, TABLE = (int(w) for w in Wave)
 
 
 @kernel
-def wanted(stimuli, i, live, dt):
+def wanted(stimuli, i, live, dt_ns):
     """The first slot that drives input `i` at this moment, or -1."""
     slot = stimuli.head[i]
-    t = live.i[L_STEP] * dt
+    t = float(live.i[L_STEP] * dt_ns)
     while slot >= 0 and not stimuli.p[slot, 0] <= t < stimuli.p[slot, 1]:
         slot = stimuli.following[slot]
     return slot
 
 
 @kernel
-def wave(stimuli, slot, live, dt):
+def wave(stimuli, slot, live, dt_ns):
     """Value of the slot now."""
     p = stimuli.p[slot]
     kind = stimuli.kind[slot]
-    t = live.i[L_STEP] * dt - p[0]
+    step = live.i[L_STEP]
+    ns = step * dt_ns - p[0]
+    t = ns / 1e9
     if kind == CONSTANT:
         return p[2]
     if kind == RAMP:
-        x = p[2] + p[3] * t
-        return min(x, p[4]) if p[3] > 0.0 else max(x, p[4]) if math.isfinite(p[4]) else x
+        return _ramp(p, t)
     if kind == STEP:
         return p[3] if t >= p[4] else p[2]
     if kind == SINE:
         return p[4] + p[2] * math.sin(2.0 * math.pi * p[3] * t + p[5])
     if kind == SQUARE:
-        return p[4] + (p[2] if (p[3] * t) % 1.0 < p[5] else -p[2])
+        return p[4] + (p[2] if (p[3] * ns / 1e9) % 1.0 < p[5] else -p[2])
     if kind == CHIRP:
         s = min(t, p[5])
         turns = p[3] * s + 0.5 * (p[4] - p[3]) / p[5] * s * s + p[4] * (t - s)
         return p[6] + p[2] * math.sin(2.0 * math.pi * turns)
     if kind == NOISE:
-        return p[3] + p[2] * normal(stimuli.rng, slot)
+        return p[3] + p[2] * normal(stimuli.seed[slot], slot, step)
     return _lookup(stimuli, int(p[2]), int(p[3]), p[4] != 0.0, t)
+
+
+@kernel
+def _ramp(p, t):
+    """Start, slope, and a value where it stays if it gets there."""
+    x = p[2] + p[3] * t
+    if p[3] > 0.0:
+        return min(x, max(p[4], p[2]))
+    if p[3] < 0.0 and math.isfinite(p[4]):
+        return max(x, min(p[4], p[2]))
+    return x
 
 
 @kernel

@@ -118,8 +118,8 @@ class Bench:
         self.inboxes[driver].put(np.array(values, float), stamp)
         return stamp
 
-    def on_step(self, call: Callable[[int], int | None]) -> None:
-        """Call `call(n)` after the plant in plant step n; what it returns is a status."""
+    def on_step(self, call: Callable[[int], int | None], *, every: int = 1, phase: int = 0) -> None:
+        """Call `call(n)` after the plant in plant step n, or in some of them; what it returns is a status."""
 
         def step(_self: int, n: int, *_: Any) -> int:
             return call(n) or 0
@@ -128,7 +128,7 @@ class Bench:
         address = ctypes.cast(callback, ctypes.c_void_p).value
         assert address is not None
         self._callbacks.append(callback)
-        self.plant = replace(self.plant, tasks=(*self.plant.tasks, Task("script", address, 0)))
+        self.plant = replace(self.plant, tasks=(*self.plant.tasks, Task("script", address, 0, every, phase)))
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -141,9 +141,7 @@ class Bench:
         self._open += [events, schedule]
         lanes = [self.lane.ring, schedule]
         buffers = Buffers(self.control.segment.address, self._rows, events, lanes, self.inboxes, self.outboxes)
-        self.tick = assemble(
-            self.config, self.wiring, self.schema, self.plant, buffers, last_tick=self.last_tick
-        )
+        self.tick = assemble(self.config, self.wiring, self.schema, self.plant, buffers, last_tick=self.last_tick)
         record = Record(self.tick)
         self._dry_run(record)
         reader = events.reader()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,9 +126,11 @@ def counter(dt: float = 1e-3) -> Plant:
     return _plant("counter", dt, _count, 1, reset=_recount)
 
 
-def failing(dt: float = 1e-3, *, at: Sequence[int], status: int = BROKEN) -> Plant:
-    """Returns `status` at the steps `at`, counted from 0; its reset does nothing and succeeds."""
-    return _plant("failing", dt, _fail, 1, at, status, reset=_pass)
+def failing(dt: float = 1e-3, *, at: Sequence[int], status: int = BROKEN, reset_status: int = 0) -> Plant:
+    """Returns `status` at the steps `at`, counted from 0; its reset returns `reset_status`."""
+    made = _plant("failing", dt, _fail, 1, at, status)
+    reset = _plant("failing", dt, _fail, 1, [0], reset_status)
+    return replace(made, reset=reset.tasks[0][1:3], owner=(made.owner, reset.owner))
 
 
 def losing(dt: float = 1e-3, *, at: Sequence[int]) -> Plant:
@@ -147,17 +150,5 @@ def spin_forever(dt: float = 1e-3, *, at: int = 0, seconds: float = 30.0) -> Pla
 
 def with_tasks(plant: Plant, *tasks: tuple[Plant, int, int]) -> Plant:
     """`plant`, and after it the step of each other plant on every so many steps with a phase, as slower tasks."""
-    more = [Task(p.name, p.tasks[0].address, p.tasks[0].self_address, every, phase) for p, every, phase in tasks]
-    owner = (plant.owner, *(p.owner for p, _, _ in tasks))
-    return Plant(
-        plant.name,
-        plant.dt,
-        plant.inputs,
-        plant.outputs,
-        (*plant.tasks, *more),
-        plant.parameters,
-        plant.bodies,
-        plant.reset,
-        plant.status,
-        owner,
-    )
+    more = [Task(p.name, *p.tasks[0][1:3], every, phase) for p, every, phase in tasks]
+    return replace(plant, tasks=(*plant.tasks, *more), owner=(plant.owner, *(p.owner for p, _, _ in tasks)))

@@ -1,7 +1,7 @@
 """Every kind of fault on an input, an output and a command.
 
-The plant hands its input on and nothing is conditioned, so the command shows what the fault did. Times of an input count
-from the beginning of a step, those of an output or command from its end.
+The plant hands its input on and nothing is conditioned, so the command shows what the fault did. Times of an input
+count from the beginning of a step, those of an output or command from its end.
 """
 
 from __future__ import annotations
@@ -172,7 +172,6 @@ def test_fault_does_not_reach_a_device_that_is_safe(bench):
     assert (b.rows["dev.out.0"][10:] == -3.0).all()
 
 
-@pytest.mark.xfail(strict=True, reason="faults.py, outputs.py: a delay on a command still holds live values after a trip")
 def test_delayed_command_leaves_its_safe_value_without_a_jump(bench):
     b = bench(
         config(stimulus("constant", value=10.0), wire_out(), fault("delay", "dev.out.0", ms=20), bumpless_ms=100),
@@ -188,9 +187,6 @@ def test_delayed_command_leaves_its_safe_value_without_a_jump(bench):
     assert up.max() <= 10.0 / 100 + 1e-9
 
 
-@pytest.mark.xfail(
-    strict=True, reason="faults.py: a NaN of the plant stays in delay and drop, goes out after a reset, and stays for ever"
-)
 @pytest.mark.parametrize("keys", [{"kind": "delay", "ms": 20}, {"kind": "drop", "probability": 0.9, "seed": 2}])
 def test_no_device_ever_gets_a_nan(bench, keys):
     b = bench(
@@ -205,7 +201,6 @@ def test_no_device_ever_gets_a_nan(bench, keys):
     assert np.isfinite(b.rows["dev.out.0"]).all()
 
 
-@pytest.mark.xfail(strict=True, reason="faults.py: the generator runs on while the plant stands still")
 def test_noise_is_the_same_however_long_the_node_stood_before(bench):
     def noise(idle: int) -> np.ndarray:
         b = bench(config(fault("noise", "y.0", sigma=1.0), wire_out()), pass_through(), last_tick=50 + idle)

@@ -120,7 +120,6 @@ def test_force_on_a_command_waits_until_devices_are_live(bench):
     assert (b.rows["dev.out.0"] == np.repeat([-3.0, 5.0, -3.0], 10)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="outputs.py: give_outputs leaves the commands alone in a tick without a plant step")
 def test_force_on_a_command_acts_while_paused(bench):
     b = bench(config(CONSTANT, wire_out()), pass_through(), last_tick=30)
     b.start()
@@ -131,7 +130,6 @@ def test_force_on_a_command_acts_while_paused(bench):
     assert (b.rows["dev.out.0"][20:] == 5.0).all()
 
 
-@pytest.mark.xfail(strict=True, reason="outputs.py: give_outputs leaves the commands alone in a tick without a plant step")
 def test_alarm_holds_a_command_while_paused(bench):
     guard = alarm("u.0", above=3.0, action="set", set="dev.out.0", value=-1.0)
     b = bench(config(CONSTANT, wire_out(), guard), pass_through(), last_tick=30)

@@ -52,7 +52,6 @@ def test_falling_ramp_without_a_stop_goes_on(bench):
     assert np.abs(b.rows["u.0"] + 2 * T).max() < 1e-12
 
 
-@pytest.mark.xfail(strict=True, reason="stimulus.py: a ramp of slope 0 takes the branch for falling ones, max(x, stop)")
 def test_ramp_without_a_slope_stays_where_it_starts(bench):
     b = run(bench, stimulus("ramp", start=0.5, slope=0.0, stop=1.0), ticks=10)
     assert (b.rows["u.0"] == 0.5).all()
@@ -69,7 +68,6 @@ def test_sine_and_square(bench):
     assert (b.rows["u.1"] == np.where(np.arange(N) % 100 < 25, 2.5, -1.5)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="stimulus.py: step * dt * frequency rounds below a whole turn, edges come a tick late")
 def test_square_has_its_edges_at_the_exact_tick(bench):
     b = run(bench, stimulus("square", amplitude=1.0, frequency_hz=50.0))
     assert (b.rows["u.0"] == np.where(np.arange(N) % 20 < 10, 1.0, -1.0)).all()
@@ -110,9 +108,7 @@ def test_csv_of_one_point_is_a_constant(bench, tmp_path):
 
 
 def noise(bench, seed: int, ticks: int = 20_000, idle: int = 0) -> np.ndarray:
-    b = bench(
-        config(stimulus("noise", sigma=2.0, mean=1.0, seed=seed)), pass_through(), last_tick=ticks + idle
-    )
+    b = bench(config(stimulus("noise", sigma=2.0, mean=1.0, seed=seed)), pass_through(), last_tick=ticks + idle)
     b.start(idle)
     b.run()
     return b.rows["u.0"][idle:]
@@ -136,7 +132,6 @@ def test_noise_follows_its_seed(bench):
     assert abs(np.corrcoef(first, other)[0, 1]) < 4 / math.sqrt(500)
 
 
-@pytest.mark.xfail(strict=True, reason="stimulus.py: the generator runs on while the plant stands still")
 def test_noise_is_the_same_however_long_the_node_stood_before(bench):
     assert (noise(bench, 5, 50, idle=7) == noise(bench, 5, 50)).all()
 
@@ -168,9 +163,6 @@ def test_from_and_to_and_one_after_another(bench):
     assert np.abs(b.rows["u.0"] - expected).max() < 1e-12
 
 
-@pytest.mark.xfail(
-    strict=True, reason="stimulus.py, faults.py: step * dt compares below from_ns * 1e-9 for a quarter of all ticks"
-)
 @pytest.mark.parametrize("tick", [11, 15, 22, 23, 27])
 def test_from_s_begins_at_its_very_tick(bench, tick):
     b = run(bench, stimulus("constant", value=1.0, from_s=tick * 0.001), ticks=40)
@@ -206,7 +198,6 @@ def test_command_with_an_impossible_slot_or_signal_is_refused(bench):
     assert (b.rows["u.0"] == 0.0).all()
 
 
-@pytest.mark.xfail(strict=True, reason="commands.py: _fill_slot does not check the kind, nor where a table lies")
 @pytest.mark.parametrize(
     "params", [(99, 0.0, 1.0), (-1, 0.0, 1.0), (Wave.TABLE, 0.0, TABLE_ROOM + 1.0), (Wave.TABLE, -1.0, 1.0)]
 )

@@ -1,0 +1,106 @@
+"""The test vectors in docs/wire-protocol.md: the bytes that bridge/wire.py makes, and what the page says they mean."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from doc_blocks import TOP, blocks_of
+
+from bridge.wire import Packer
+from hilnode.row import Schema
+from hilnode.signals import Signal
+
+PAGE = TOP / "docs" / "wire-protocol.md"
+TOPICS = ("state", "raw", "timing", "schema")
+HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500, 1_000_029_000, 1_000_010, 32, 2, 0, 0)
+VALUES = (1.5, 0.25, 0.125, 2.5, 0.125, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # input, its age, output, command, pose
+ROW = struct.pack("<12q11d", *HEADER, *VALUES)
+
+
+def vector(topic: str) -> bytes:
+    (text,) = (b.text for b in blocks_of(PAGE) if b.info == f"hex {topic}")
+    return bytes.fromhex(text)
+
+
+def meaning(topic: str) -> dict[str, Any]:
+    (text,) = (b.text for b in blocks_of(PAGE) if b.info == f"json {topic}")
+    return json.loads(text)
+
+
+def packed(topic: str) -> list[bytes]:
+    """The message of the page, as the publisher would send it first."""
+    schema = Schema(
+        dt_ns=1_000_000,
+        inputs=(Signal("cart.force", "N", low=-100.0, high=100.0),),
+        outputs=(Signal("cart.position", "m"),),
+        commands=(Signal("valve.ao0", "V", low=-10.0, high=10.0),),
+        bodies=("cart",),
+    )
+    row = np.frombuffer(ROW, "<i8")
+    packer = Packer(schema, "bench")
+    if topic == "timing":
+        earlier = row.copy()
+        earlier[3] -= 10_000  # woke 15 us late instead of 25
+        return packer.timing(np.stack([earlier, row]), lost=0)
+    if topic == "schema":
+        return packer.schema(row[3] * 1e-9, 1000)
+    return packer.raw(row) if topic == "raw" else packer.state(row)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_publisher_still_sends_these_bytes(topic: str) -> None:
+    assert packed(topic) == [topic.encode(), vector(topic)]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_bytes_mean_what_the_page_says(topic: str) -> None:
+    decoded = msgpack.unpackb(vector(topic))
+    if topic == "raw":
+        assert decoded["row"] == ROW
+        decoded["row"] = f"{len(ROW)} bytes"
+    assert decoded == meaning(topic)
+
+
+def test_state_tells_the_row_in_words() -> None:
+    said = meaning("state")
+    assert said["timestamp"] == pytest.approx(1.000025, abs=1e-12)
+    assert (said["t"], said["step"], said["state"], said["flags"]) == (1.0, 1000, "running", 32)
+    assert (said["wake_us"], said["step_us"], said["own_us"], said["period_us"]) == (25.0, 1.5, 2.5, 1000.01)
+    assert said["signals"] == {"cart.force": 1.5, "cart.position": 0.125, "valve.ao0": 2.5}
+    assert said["bodies"] == {"cart": {"p": [0.125, 0.0, 0.0], "q": [1.0, 0.0, 0.0, 0.0]}}
+
+
+def test_timing_is_that_of_two_ticks() -> None:
+    said = meaning("timing")
+    assert said["rows"] == 2
+    assert said["wake_us"] == {"p50": 20.0, "p99": pytest.approx(24.9), "max": 25.0}
+
+
+def test_schema_describes_the_raw_vector() -> None:
+    layout, raw = meaning("schema")["layout"], msgpack.unpackb(vector("raw"))
+    assert raw["schema"] == meaning("schema")["schema"]
+    assert len(raw["row"]) == 8 * layout["words"]
+    at = layout["offsets"]
+    found = [VALUES[at[part] - 12] for part in ("inputs", "ages", "outputs", "commands", "poses")]
+    assert found == [1.5, 0.25, 0.125, 2.5, 0.125]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_field_is_explained(topic: str) -> None:
+    page = PAGE.read_text("utf-8")
+
+    def fields(value: Any) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(fields, value))
+        if not isinstance(value, dict):
+            return set()
+        named = value.keys() - {"cart", "cart.force", "cart.position", "valve.ao0"}  # names of things, not of fields
+        return named.union(*map(fields, value.values()))
+
+    unexplained = {f for f in fields(msgpack.unpackb(vector(topic))) if f"`{f}`" not in page}
+    assert not unexplained
