@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.signals import Signal, nearest
+from hilnode.signals import Signal, SignalError, check_unique, nearest
 
 
 class DriverError(Exception):
@@ -78,6 +78,10 @@ def channels_from(name: str, key: str, given: Any) -> tuple[Signal, ...]:
             channels.append(Signal(**table))
         except (TypeError, ValueError) as error:
             raise OptionError(f"drivers.{name}.{key}: {item!r}: {error}") from error
+    try:
+        check_unique(channels, f"drivers.{name}.{key}")
+    except SignalError as error:
+        raise OptionError(str(error)) from error
     return tuple(channels)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivers.base import Driver
-from hilnode.kinds import Kinds
+from hilnode.kinds import KindError, Kinds
 
 KINDS = Kinds(
     "driver",
@@ -20,5 +20,7 @@ KINDS = Kinds(
 
 def create(kind: str, name: str, options: Mapping[str, Any]) -> Driver:
     """The driver `name`; its options are checked, its device is not touched yet."""
-    made: Driver = KINDS.load(kind)(name, options)
-    return made
+    maker = KINDS.load(kind)
+    if not isinstance(maker, type) or not issubclass(maker, Driver):
+        raise KindError(f"driver kind {kind!r} is not a subclass of drivers.base.Driver")
+    return maker(name, options)

@@ -87,6 +87,10 @@ class Runner:
         for thread in self._threads:
             thread.start()
 
+    def ask_stop(self) -> None:
+        """Tell the threads to end, without waiting: so that several drivers end at the same time."""
+        self._ending.set()
+
     def stop(self, deadline: float) -> bool:
         """Bring the device to its safe values and let go of it.
 
@@ -94,7 +98,8 @@ class Runner:
         """
         self._ending.set()
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.ident:
+                thread.join(max(0.0, deadline - time.monotonic()))
         stopped = not any(t.is_alive() for t in self._threads)
         if stopped:
             self.driver.close()

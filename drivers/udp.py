@@ -40,7 +40,9 @@ class Udp(Driver):
         self._in = struct.Struct(f"{order}{len(self.inputs)}{code}")
         self._out = struct.Struct(f"{order}{len(self.outputs)}{code}")
         self._whole = code not in "df"
-        self._limits = np.iinfo(np.dtype(code)) if self._whole else None
+        kind = np.dtype(code)
+        limits = np.iinfo(kind) if self._whole else np.finfo(kind)
+        self._low, self._high = float(limits.min), float(limits.max)
         self._receiver: socket.socket | None = None
         self._sender: socket.socket | None = None
 
@@ -85,10 +87,9 @@ class Udp(Driver):
     def write(self, values: NDArray[np.float64]) -> None:
         if self._sender is None or self._send is None:
             raise DriverError("not open")
-        numbers = values.tolist()
-        if self._limits is not None:
-            low, high = int(self._limits.min), int(self._limits.max)
-            numbers = [min(max(round(x), low), high) for x in numbers]
+        numbers = np.clip(values, self._low, self._high).tolist()  # saturate: a device gets its limit, not nothing
+        if self._whole:
+            numbers = [round(x) for x in numbers]
         # Refused: nobody took an earlier datagram; the peer may come later. Blocking: the queue is full, drop this one.
         with contextlib.suppress(ConnectionRefusedError, BlockingIOError):
             self._sender.sendto(self._out.pack(*numbers), self._send)
@@ -102,13 +103,13 @@ def _address(name: str, key: str, given: Any, *, needed: bool) -> tuple[str, int
     if given is None and not needed:
         return None
     host, _, port = str(given).rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise OptionError(f"drivers.{name}.{key} = {given!r}: must be host:port, such as 127.0.0.1:5000")
     return host, int(port)
 
 
 def _choice(name: str, key: str, given: Any, table: Mapping[str, str]) -> str:
-    if given not in table:
+    if not isinstance(given, str) or given not in table:
         raise OptionError(f"drivers.{name}.{key} = {given!r}: must be one of {', '.join(table)}")
     return table[given]
 

@@ -32,7 +32,7 @@ class Child:
         errors = self._log.open("a") if self._log else None
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
+                [sys.executable, "-P", "-m", self._module],  # -P: a drivers.py in the current folder is not ours
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -131,11 +131,12 @@ def _explained() -> Iterator[None]:
     from hilnode.config import ConfigError
     from hilnode.kinds import KindError
     from hilnode.lockfree.segment import SegmentBusy, SegmentError
+    from hilnode.node import FolderUsed
     from hilnode.ports import PortBusy
 
     try:
         yield
-    except (ConfigError, KindError, OptionError) as error:
+    except (ConfigError, KindError, OptionError, FolderUsed) as error:
         _fail(error, BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
         _fail(error, BUSY)

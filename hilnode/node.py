@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from hilnode.stats import Stats, Timing
 from hilnode.supervisor import Supervisor
 from hilnode.tick.layout import EVENT_WIDTH, Exit, L
 from hilnode.tick.loop import run
+from hilnode.timinglog import FILE_NAME
 from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Task
@@ -56,6 +57,19 @@ log = logging.getLogger("hilnode")
 
 HEALTH_KIND = 4
 EVENTS = 4096  # kept in the ring
+
+
+class FolderUsed(ValueError):
+    """The folder for this run's files already holds a run."""
+
+
+class Part(Protocol):
+    """Something that must be closed."""
+
+    def close(self) -> None: ...
+
+
+PartT = TypeVar("PartT", bound=Part)
 
 
 class Node(Operate):
@@ -140,25 +154,31 @@ class Node(Operate):
         self._opened.callback(self.control.close)
         self.control[Word.PID] = os.getpid()
         capacity = max(64, round(self.config.log.ring_seconds * 1e9 / self.config.node.period_ns))
-        self._rows = Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
-        self._events = Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH)
-        Operate.__init__(self, Lane(f"{name}.commands"), self.control, self.schema, self.wiring, self.plant.parameters)
-        health = Segment.create(f"{name}.health", kind=HEALTH_KIND, words=HEALTH_WORDS * max(1, len(self.drivers)))
-        self._health = health.words.reshape(-1, HEALTH_WORDS)
-        inboxes = {
-            n: Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)) for n, d in self.drivers.items() if d.inputs
-        }
+        self._rows = self._owned(
+            Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
+        )
+        self._events = self._owned(Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH))
+        lane = self._owned(Lane(f"{name}.commands"))
+        Operate.__init__(self, lane, self.control, self.schema, self.wiring, self.plant.parameters)
+        words = HEALTH_WORDS * max(1, len(self.drivers))
+        self._health = self._owned(Segment.create(f"{name}.health", kind=HEALTH_KIND, words=words)).words.reshape(
+            -1, HEALTH_WORDS
+        )
         driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in self.drivers}
-        outboxes = {n: Mailbox.create(f"{name}.out.{n}", channels=k) for n, k in driven.items() if k}
-        self._opened.callback(self._rows.close)
-        self._opened.callback(self._events.close)
-        self._opened.callback(self._lane.close)
-        self._opened.callback(health.close)
-        for box in (*inboxes.values(), *outboxes.values()):
-            self._opened.callback(box.close)
+        inboxes = {
+            n: self._owned(Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)))
+            for n, d in self.drivers.items()
+            if d.inputs
+        }
+        outboxes = {n: self._owned(Mailbox.create(f"{name}.out.{n}", channels=k)) for n, k in driven.items() if k}
         self._buffers = Buffers(
             self.control.segment.address, self._rows, self._events, [self._lane.ring], inboxes, outboxes
         )
+
+    def _owned(self, part: PartT) -> PartT:
+        """Have it closed at the end, also when what comes next fails."""
+        self._opened.callback(part.close)
+        return part
 
     def _dry_run(self) -> None:
         """Compile and warm the loop: run it once with its end already asked for."""
@@ -171,7 +191,15 @@ class Node(Operate):
     def _start_watchdog(self) -> Child | None:
         if not self.config.safety.watchdog:
             return None
-        return Child("hilnode.watchdog", self._watchdog_spec(), log=self._file("watchdog.log"), revive=False)
+        child = Child("hilnode.watchdog", self._watchdog_spec(), log=self._file("watchdog.log"), revive=True)
+        self._opened.callback(self._end_child, child)
+        return child
+
+    def _end_child(self, child: Child) -> None:
+        """Let it end by itself; a node that is stuck leaves its devices in the watchdog's hands."""
+        if not self.stuck:
+            self.control[Word.CLOSING] = 1
+            child.end(time.monotonic() + 2.0)
 
     def _watchdog_spec(self) -> dict[str, Any]:
         c = self.config
@@ -197,6 +225,8 @@ class Node(Operate):
             )
         if c.bridge.enabled:
             helpers.append(Child("bridge.publisher", self._bridge_spec(), log=self._file("bridge.log"), revive=True))
+        for child in helpers:
+            self._opened.callback(self._end_child, child)
         return helpers
 
     def _recorder_spec(self) -> dict[str, Any]:
@@ -258,6 +288,8 @@ class Node(Operate):
         if not self.directory:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
+        if (self.directory / FILE_NAME).exists():
+            raise FolderUsed(f"{self.directory} holds an earlier run: choose another folder (--out) or move it away")
         about = {
             "version": __version__,
             "started": datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -311,6 +343,12 @@ class Node(Operate):
         Session logic, scoring, slow models.
         """
         self._supervisor.every(steps, script)
+
+    def arm(self) -> int:
+        """configured or cleared -> armed; refused without a living watchdog, if the config asks for one."""
+        if self.watchdog and not self.watchdog.alive:
+            raise RuntimeError("not armed: the watchdog process is not running yet; it is being started again")
+        return super().arm()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the loop has ended; False if it still runs after `timeout` seconds."""
@@ -368,14 +406,12 @@ class Node(Operate):
         if self._thread.ident:
             self._thread.join(max(0.1, deadline - time.monotonic()))
             self.stuck = self.stuck or self._thread.is_alive()
+        for runner in self.runners.values():
+            runner.ask_stop()
         for name, runner in self.runners.items():
             if not runner.stop(deadline):
                 self._say(f"driver {name} did not let go within safety.stop_deadline_ms")
         self._supervisor.stop()
-        if not self.stuck:
-            self.control[Word.CLOSING] = 1
-            for child in [*self.helpers, *([self.watchdog] if self.watchdog else [])]:
-                child.end(max(deadline, time.monotonic() + 1.0))
         self._opened.close()
 
     def __enter__(self) -> Node:

@@ -48,10 +48,14 @@ class Recorder:
     def work(self) -> None:
         """Until the node ends or dies; then write what is left and close the file."""
         waiter = select.poll()
-        waiter.register(os.pidfd_open(self.control[Word.PID]), select.POLLIN)
+        dead = False
+        try:
+            waiter.register(os.pidfd_open(self.control[Word.PID]), select.POLLIN)
+        except ProcessLookupError:
+            dead = True  # the node went first: its rows are still in the ring
         turn = 0
         while True:
-            gone = bool(waiter.poll(PERIOD_MS)) or self.control[Word.CLOSING] == 1
+            gone = dead or bool(waiter.poll(PERIOD_MS)) or self.control[Word.CLOSING] == 1
             self._look()
             turn += 1
             if gone:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from drivers.runner import Health
@@ -25,6 +25,7 @@ log = logging.getLogger("hilnode")
 
 LOOK_EVERY = 0.01  # [s]
 ASK_EVERY = 0.1  # [s] between two tries to arm and run
+FROZEN_NS = 1_000_000_000  # a watchdog that has not looked for this long is frozen
 REQUIRED_WITHIN = 5.0  # [s] a required driver has this long to come up
 
 
@@ -38,40 +39,66 @@ class Supervisor:
         self._scripts: list[_Script] = []
         self._starter = _Starter(node, say) if node.config.node.autostart else None
         self._stopping = threading.Event()
+        self._file: TextIO | None = None
         self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
+        self._script_thread = threading.Thread(target=self._run_scripts, name="scripts", daemon=True)
 
     def start(self) -> None:
         """Begin to look after it; an automatic start is asked for before the loop's first tick."""
         if self._starter and self._starter.done():
             self._starter = None
         self._thread.start()
+        self._script_thread.start()
 
     def stop(self) -> None:
         """End after a last look; harmless if never started."""
         self._stopping.set()
-        if self._thread.ident:
-            self._thread.join(2.0)
+        for thread in (self._thread, self._script_thread):
+            if thread.ident:
+                thread.join(2.0)
 
     def every(self, steps: int, script: Callable[[int], None]) -> None:
+        """Call `script(step)` about every `steps` plant steps, in a thread of its own: it may give commands."""
+        if steps < 1:
+            raise ValueError(f"a script can run every 1 or more steps, not every {steps}")
         self._scripts.append(_Script(steps, script))
 
-    def _look_after(self) -> None:
-        path = self._node.directory / "events.jsonl" if self._node.directory else None
-        with path.open("a") if path else contextlib.nullcontext() as file:
-            while not self._stopping.wait(LOOK_EVERY):
-                self._look(file)
-                self._tend()
-            self._look(file)
+    def _run_scripts(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY):
+            for script in self._scripts:
+                script.call(self._node.steps)
 
-    def _look(self, file: TextIO | None) -> None:
+    def _look_after(self) -> None:
+        if self._node.directory:
+            with self._writing():
+                self._file = (self._node.directory / "events.jsonl").open("a")
+        while not self._stopping.wait(LOOK_EVERY):
+            self._look()
+            self._tend()
+        self._look()
+        if self._file:
+            with self._writing():
+                self._file.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A disc that refuses costs the event log, never the supervision."""
+        try:
+            yield
+        except OSError as error:
+            self._file = None
+            self._say(f"events.jsonl: {error.strerror}; events are no longer written down")
+
+    def _look(self) -> None:
         while len(rows := self._node.events.read()):
             for words in rows:
-                self._hear(self._teller.decode(words), file)
-            if file:
-                file.flush()
+                self._hear(self._teller.decode(words))
+            if self._file:
+                with self._writing():
+                    self._file.flush()
         self._node.stats.feed()
 
-    def _hear(self, happening: Happening, file: TextIO | None) -> None:
+    def _hear(self, happening: Happening) -> None:
         node = self._node
         node.hear(happening)
         if happening.code == Event.TRIP:
@@ -84,25 +111,33 @@ class Supervisor:
             self._say(f"tick {happening.tick}: {happening.sentence}")
         elif self._starter:
             self._starter.hear(happening)
-        if file:
-            file.write(happening.as_json() + "\n")
+        if self._file:
+            with self._writing():
+                self._file.write(happening.as_json() + "\n")
 
     def _tend(self) -> None:
         node = self._node
         if self._starter and self._starter.done():
             self._starter = None
-        for script in self._scripts:
-            script.call(node.steps)
         for child in node.helpers:
             if trouble := child.tend():
                 self._say(trouble)
-        if node.watchdog and (trouble := node.watchdog.tend()):
+        if node.watchdog and (trouble := node.watchdog.tend() or self._frozen_watchdog()):
             self._say(trouble)
             node.ask_trip(Cause.WATCHDOG_LOST)
         if node.state == State.RUNNING and (trouble := node.missing_driver(Health.DOWN)):
             self._say(trouble)
             node.ask_trip(Cause.DRIVER)
         self._check_stuck()
+
+    def _frozen_watchdog(self) -> str:
+        """A sentence if the watchdog lives but no longer looks; it is put down, so that another is started."""
+        looked = self._node.control[Word.WATCHDOG]
+        if not looked or not self._node.watchdog or time.monotonic_ns() - looked < FROZEN_NS:
+            return ""
+        self._node.control[Word.WATCHDOG] = 0
+        self._node.watchdog.process.kill()
+        return f"the watchdog has not looked for {FROZEN_NS / 1e9:g} s"
 
     def _check_stuck(self) -> None:
         """A plant that never returns: the devices are in the watchdog's hands, and this process can only end."""
@@ -123,8 +158,12 @@ class _Script:
 
     def __init__(self, every: int, function: Callable[[int], None]) -> None:
         self._every, self._function, self._due, self._failed = every, function, 0, False
+        self._last = 0
 
     def call(self, step: int) -> None:
+        if step < self._last:  # the plant was reset
+            self._due = 0
+        self._last = step
         if step < self._due or self._failed:
             return
         self._due = step - step % self._every + self._every

@@ -23,7 +23,10 @@ def create(kind: str, dt: float, options: Mapping[str, Any] | None = None) -> Pl
     """Make the plant `kind` for steps of `dt` seconds with its own options."""
     maker = KINDS.load(kind)
     options = dict(options or {})
-    allowed = [n for n, p in inspect.signature(maker).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    try:
+        allowed = [n for n, p in inspect.signature(maker).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    except (TypeError, ValueError) as error:
+        raise KindError(f"plant kind {kind!r} is not a function create(dt, *, options...): {error}") from error
     for name in options:
         if name not in allowed:
             raise KindError(f"plant.options.{name} is no option of {kind!r}: {nearest(name, allowed)}")

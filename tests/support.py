@@ -131,8 +131,13 @@ def environment() -> dict[str, str]:
 def started(command: list[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
     """A process that is dead when the test is over, whatever happened."""
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(), **more,
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        **more,
     )
     try:
         yield process

