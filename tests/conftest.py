@@ -1,19 +1,13 @@
-"""What several folders of tests share: names of their own in shared memory, and a look at what was left behind."""
+"""What all tests share: names of their own in shared memory, and a word about the tests that were left out."""
 
 import itertools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from support import SHM
 
-SHM = Path("/dev/shm")
 _numbers = itertools.count()
-
-
-def left_in_memory(name: str) -> list[str]:
-    """Segments whose name begins with `name`."""
-    return sorted(path.name for path in SHM.glob(f"hilnode.{name}*"))
 
 
 @pytest.fixture
@@ -23,3 +17,24 @@ def name() -> Iterator[str]:
     yield mine
     for path in SHM.glob(f"hilnode.{mine}*"):
         path.unlink(missing_ok=True)
+
+
+LEFT_OUT = {
+    "slow": "make test-slow",
+    "timing": "make test-timing, on a quiet machine",
+    "hardware": "pytest -m hardware, with the devices",
+}
+_deselected = dict.fromkeys(LEFT_OUT, 0)
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in LEFT_OUT:
+            _deselected[mark] += item.get_closest_marker(mark) is not None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out, and how to run it."""
+    for mark, count in _deselected.items():
+        if count:
+            terminalreporter.write_line(f"left out: {count} {mark} tests ({LEFT_OUT[mark]})")

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from hilnode.config import Config, load
 
 T = TypeVar("T")
+SHM = Path("/dev/shm")
 HERE = Path(__file__).resolve().parent
 HILNODE = [sys.executable, "-m", "hilnode.cli"]
 SAFE, LIVE_FROM = -1.0, 0.0
@@ -210,6 +211,11 @@ def children(pid: int, module: str) -> list[int]:
             if parent == pid and module.encode() in words:
                 found.append(int(path.name))
     return found
+
+
+def left_in_memory(name: str) -> list[str]:
+    """Segments whose name begins with `name`."""
+    return sorted(path.name for path in SHM.glob(f"hilnode.{name}*"))
 
 
 def is_alive(pid: int) -> bool:

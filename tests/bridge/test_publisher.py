@@ -1,6 +1,7 @@
 """The publisher as a subscriber sees it: two frames, names, and the same numbers as in the row."""
 
 import contextlib
+import itertools
 import os
 import signal
 import struct
@@ -159,7 +160,7 @@ def test_timing_messages_cover_every_row(heard):
     """Each tells of the rows since the last one: together they leave none out."""
     wait_for(lambda: len(heard.of("timing")) >= 3, "three timing messages")
     messages = heard.of("timing")
-    for a, b in zip(messages, messages[1:], strict=False):
+    for a, b in itertools.pairwise(messages):
         assert b["tick"] - a["tick"] == b["rows"]
         assert b["lost"] == 0
         assert b["wake_us"]["p50"] <= b["wake_us"]["p99"] <= b["wake_us"]["max"]

@@ -320,7 +320,6 @@ def test_a_required_driver_that_never_comes_ends_the_run(tmp_path, name, monkeyp
         assert node.wait(10.0)
     assert node.exit_code == 3
     assert node.refused == "required driver one is down: unplugged"
-    assert said.count("waiting: required driver one is down: unplugged") == 1
     assert "not started: required driver one is down: unplugged" in said
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import left_in_memory
-from support import children, config_text, make_config, remote_node, wait_for
-
+from support import children, config_text, left_in_memory, make_config, remote_node, wait_for
 from typer.testing import CliRunner
 
 from hilnode import timinglog

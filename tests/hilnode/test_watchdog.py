@@ -10,7 +10,6 @@ import socket
 import time
 
 import pytest
-from conftest import left_in_memory
 from support import (
     HILNODE,
     LIVE_FROM,
@@ -20,6 +19,7 @@ from support import (
     config_text,
     events,
     is_alive,
+    left_in_memory,
     make_config,
     remote_node,
     started,
@@ -266,8 +266,7 @@ def test_an_orderly_stop(run, device, tmp_path, name, what):
     assert [pid for pid in helpers if is_alive(pid)] == []
     assert left_in_memory(name) == []
     log = timinglog.read(tmp_path / "run" / timinglog.FILE_NAME)
-    assert log.closed
-    assert log.missing == 0
+    assert (log.closed, log.missing) == (True, 0)
     assert not [e for e in events(tmp_path / "run") if e["event"] == "watchdog"]
 
 

@@ -13,7 +13,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import SHM, left_in_memory
+from support import SHM, left_in_memory
 
 from hilnode.lockfree import segment
 from hilnode.lockfree.segment import (
