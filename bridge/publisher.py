@@ -37,7 +37,8 @@ def await_rows(ring: RingView, row: int, until: int) -> None:
 
 
 @kernel
-def _now() -> int:
+def now() -> int:
+    """CLOCK_MONOTONIC [ns], for Python."""
     return now_ns()
 
 
@@ -65,7 +66,7 @@ class Publisher:
         count = 0
         node = self.control[Word.PID]
         while not self.control[Word.CLOSING] and os.getppid() == node:
-            await_rows(self.rows.view, reader.next, _now() + 100_000_000)
+            await_rows(self.rows.view, reader.next, now() + 100_000_000)
             rows = reader.read()
             for row in rows:
                 if self.send_raw:

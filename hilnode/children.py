@@ -77,14 +77,17 @@ class Child:
             self.process = self._spawn()
         return ""
 
-    def end(self, deadline: float) -> None:
-        """Wait until it has ended by itself; from `deadline` (time.monotonic) on it is killed."""
+    def end(self, deadline: float) -> bool:
+        """Wait until it has ended by itself; at `deadline` (time.monotonic) it is killed, and the answer is False."""
         try:
             self.process.wait(max(0.01, deadline - time.monotonic()))
+            willing = True
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+            willing = False
         self._close_pipes()
+        return willing
 
     def _close_pipes(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):

@@ -108,6 +108,11 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
 
 
+def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As `kernel`, for a function with a C signature that is called through its `.address`."""
+    return numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+
+
 def is_warm(what: str) -> bool:
     """Whether `what` has been compiled from this very source before: then a start takes a second, not half a minute."""
     return (CACHE / f"{what}.warm").exists()

@@ -1,9 +1,7 @@
 """The node: puts a plant, its drivers, the tick and the helper processes together, and takes them apart again.
 
-    with Node(load("bench.toml")) as node:
+    with Node(load("bench.toml")) as node:      # node.autostart: it arms and runs by itself
         node.start()
-        node.arm()
-        node.run()
         node.force("pendulum.shoulder.torque", 2.0)
         node.wait(5.0)
 
@@ -57,6 +55,7 @@ log = logging.getLogger("hilnode")
 
 HEALTH_KIND = 4
 EVENTS = 4096  # kept in the ring
+CHILD_ENDS_WITHIN = 10.0  # [s] the recorder may have a file to finish
 
 
 class FolderUsed(ValueError):
@@ -199,7 +198,8 @@ class Node(Operate):
         """Let it end by itself; a node that is stuck leaves its devices in the watchdog's hands."""
         if not self.stuck:
             self.control[Word.CLOSING] = 1
-            child.end(time.monotonic() + 2.0)
+            if not child.end(time.monotonic() + CHILD_ENDS_WITHIN):
+                self._say(f"the {child.name} process did not end within {CHILD_ENDS_WITHIN:g} s and was killed")
 
     def _watchdog_spec(self) -> dict[str, Any]:
         c = self.config

@@ -104,7 +104,7 @@ def make_thread_hard(cpu: int, priority: int) -> list[str]:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
         except PermissionError:
             refused.append(
-                f"no SCHED_FIFO priority {priority}: not permitted. Add '@realtime - rtprio 98' to "
+                f"no SCHED_FIFO priority {priority}: not permitted. Add '@realtime - rtprio 95' to "
                 "/etc/security/limits.d/realtime.conf and join that group, or run as root"
             )
     _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # [ns] matters when SCHED_FIFO was refused

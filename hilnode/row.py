@@ -118,7 +118,7 @@ class Schema:
         """A plain description: what goes into files and over the wire."""
 
         def bound(x: float) -> float | None:  # JSON has no infinity
-            return x if math.isfinite(x) else None
+            return float(x) if math.isfinite(x) else None
 
         def table(signals: Sequence[Signal]) -> list[dict[str, Any]]:
             return [

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-import numba
 from numba import types
 
+from hilnode.jit import exported
 from hilnode.signals import Signal, check_unique
 
 _DOUBLES = types.CPointer(types.float64)
@@ -100,4 +100,4 @@ def step_function(function: Callable[..., int]) -> Any:
 
     Its `.address` is the pointer.
     """
-    return numba.cfunc(STEP, nopython=True, cache=True, error_model="numpy")(function)
+    return exported(STEP)(function)

@@ -283,6 +283,7 @@ def kill_child(parent: int, module: str) -> int:
     return found
 
 
+SAFE = -7.5
 DEVICE = """
 [drivers.valve]
 kind = "udp"
@@ -304,6 +305,18 @@ def watchdog(rounds: int = 10) -> list[Row]:
     return rows
 
 
+def _drain(device: socket.socket) -> float:
+    """Take everything that has come so far; the newest value."""
+    value = SAFE
+    device.setblocking(False)
+    try:
+        while True:
+            value = struct.unpack("<d", device.recv(64))[0]
+    except BlockingIOError:
+        device.settimeout(5)
+        return value
+
+
 def _time_to_safe(how: signal.Signals) -> float:
     device = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     device.bind(("127.0.0.1", 0))
@@ -313,9 +326,11 @@ def _time_to_safe(how: signal.Signals) -> float:
         with node(folder, more=DEVICE.format(port=device.getsockname()[1]), bridge=False) as process:
             running(folder)
             time.sleep(0.5 + 0.1 * np.random.default_rng().random())
+            newest = _drain(device)
+            assert newest != SAFE, "the device must get live values before the node is stopped"
             began = time.monotonic()
             process.send_signal(how)
-            while struct.unpack("<d", device.recv(64))[0] != -7.5:
+            while struct.unpack("<d", device.recv(64))[0] != SAFE:
                 pass
             took = time.monotonic() - began
             process.send_signal(signal.SIGCONT)

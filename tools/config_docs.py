@@ -27,11 +27,13 @@ kind = "double_pendulum"
 
 [drivers.stick]
 kind = "udp"
-port = 5005                       # a key of the udp driver
+listen = "127.0.0.1:5005"         # a key of the udp driver
+inputs = ["x"]
 
 [drivers.valve]
 kind = "udp"
-port = 5006
+send = "127.0.0.1:5006"
+outputs = ["ao0"]
 
 [signals.inputs."pendulum.shoulder.torque"]
 from = "stick.x"

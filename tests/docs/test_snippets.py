@@ -93,10 +93,6 @@ def test_commands_and_output_are_told_apart() -> None:
     assert shown == ["first", "last"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="plant/abi.py compiles with cache=True before hilnode.jit has pointed numba at the digest's directory",
-)
 def test_a_plant_outside_a_node_is_compiled_into_the_one_cache(tmp_path: Path) -> None:
     step = "@step_function\ndef step(self, n, params, inputs, outputs, poses):\n    return OK\n"
     (tmp_path / "tiny_plant.py").write_text(f"from plant.abi import OK, step_function\n\n{step}")
