@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-slow test-timing lint format bench soak deps-system clean help
+.PHONY: run test test-slow test-timing lint format bench bench-engine soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,10 @@ format: $(VENV)/.ready-dev  ## put the code into its one format
 bench: $(VENV)/.ready-dev  ## the node's timing beside its peers; needs cyclictest (make deps-system) and a quiet machine
 	@command -v cyclictest >/dev/null || { echo "cyclictest is missing: make deps-system installs rt-tests"; exit 1; }
 	$(BIN)/python tools/bench_node.py $(ARGS)
+
+bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo
+	$(BIN)/python tools/bench_engine.py
+	$(BIN)/python tools/bench_articulated.py
 
 soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
 	$(BIN)/python tools/bench_node.py soak $(ARGS)

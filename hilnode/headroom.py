@@ -25,7 +25,7 @@ TRIALS = 8
 
 
 @step_function
-def burn(self, step, params, inputs, outputs, poses):  # type: ignore[no-untyped-def]
+def burn(self, step, params, inputs, outputs, poses):
     """A task that keeps the CPU busy for as many nanoseconds as the word at address `self` says."""
     until = now_ns() + load_relaxed(self)
     while now_ns() < until:

@@ -14,6 +14,7 @@ KINDS = Kinds(
     "plant",
     "hilnode.plants",
     {
+        "crane_arm": "plant.machines.crane_arm:create",
         "double_pendulum": "plant.machines.double_pendulum:create",
     },
 )

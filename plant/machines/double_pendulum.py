@@ -67,7 +67,7 @@ _view = viewer(Pendulum)
 
 
 @kernel
-def derivative(q, params, torque1, torque2, out):  # type: ignore[no-untyped-def]
+def derivative(q, params, torque1, torque2, out):
     """`out` = d/dt (a, b, a', b')."""
     m1, m2, l1, l2, d, g = params[0], params[1], params[2], params[3], params[4], params[5]
     a, b, u, v = q[0], q[1], q[2], q[3]
@@ -83,7 +83,7 @@ def derivative(q, params, torque1, torque2, out):  # type: ignore[no-untyped-def
 
 
 @kernel
-def energy(q, params):  # type: ignore[no-untyped-def]
+def energy(q, params):
     """Kinetic and potential energy [J], zero hanging at rest."""
     m1, m2, l1, l2, g = params[0], params[1], params[2], params[3], params[5]
     a, b, u, v = q[0], q[1], q[2], q[3]
@@ -96,7 +96,7 @@ def energy(q, params):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _runge_kutta(p, params, torque1, torque2):  # type: ignore[no-untyped-def]
+def _runge_kutta(p, params, torque1, torque2):
     q, h = p.state, p.dt
     derivative(q, params, torque1, torque2, p.slope[0])
     for stage in range(1, 4):
@@ -109,14 +109,14 @@ def _runge_kutta(p, params, torque1, torque2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pose(poses, at, x, z, angle):  # type: ignore[no-untyped-def]
+def _pose(poses, at, x, z, angle):
     """A rod's middle and its turn about -y."""
     poses[at], poses[at + 1], poses[at + 2] = x, 0.0, z
     poses[at + 3], poses[at + 4], poses[at + 5], poses[at + 6] = math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0
 
 
 @kernel
-def _show(q, params, outputs, poses):  # type: ignore[no-untyped-def]
+def _show(q, params, outputs, poses):
     l1, l2 = params[2], params[3]
     a, b = q[0], q[1]
     x1, z1 = l1 * math.sin(a), -l1 * math.cos(a)
@@ -128,7 +128,7 @@ def _show(q, params, outputs, poses):  # type: ignore[no-untyped-def]
 
 
 @step_function
-def step(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-def]
+def step(self, n, params, inputs, outputs, poses):
     """One Runge-Kutta step of `dt`."""
     p = _view(self)
     _runge_kutta(p, params, inputs[0], inputs[1])
@@ -140,7 +140,7 @@ def step(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-de
 
 
 @step_function
-def reset(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-def]
+def reset(self, n, params, inputs, outputs, poses):
     """Back to the initial angles and speeds."""
     p = _view(self)
     p.state[:] = p.start

@@ -154,9 +154,7 @@ def test_a_node_stopped_before_it_runs_cannot_run_until_cleared(tmp_path, name, 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="once in some 200 times a writer is stopped between its question and the send"
-)
+@pytest.mark.xfail(strict=False, reason="once in some 200 times a writer is stopped between its question and the send")
 def test_stop_and_continue_many_times(node, device):
     """The gap between asking whether to be live and writing is some 20 us wide: try to hit it."""
     lengths = []

@@ -1,0 +1,55 @@
+"""A three-joint arm on a turntable with a hanging load: a small machine on the engine, to try motors and joints with.
+
+Turntable about z, boom and stick about y, each with a speed motor of limited torque; the load hangs on a chain
+of ball joints. All masses, sizes and torques are made up for a bench demonstration; none is taken from a real
+crane.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plant.abi import Plant
+from plant.compile import compile_world
+from plant.machine import as_plant
+from plant.world import World
+
+
+def rod(mass: float, length: float, axis: int) -> tuple[float, float, float]:
+    """Principal moments of a slender rod along `axis`, a tenth as thick as long [kg m^2]."""
+    along, across = mass * (0.1 * length) ** 2 / 6, mass * length**2 / 12
+    moments = [across, across, across]
+    moments[axis] = along
+    return (moments[0], moments[1], moments[2])
+
+
+def build(*, load: float = 50.0, links: int = 8) -> World:
+    """The arm, its boom and stick level, the load hanging from the tip on `links` links."""
+    world = World()
+    world.body("table", mass=400, inertia=(40, 40, 60), pos=(0, 0, 0.3))
+    world.body("boom", mass=120, inertia=rod(120, 3.0, 0), pos=(1.5, 0, 1.0))
+    world.body("stick", mass=60, inertia=rod(60, 2.0, 0), pos=(4.0, 0, 1.0))
+    world.hinge("slew", None, "table", at=(0, 0, 0), axis=(0, 0, 1))
+    world.hinge("lift", "table", "boom", at=(0, 0, 1.0), axis=(0, -1, 0))
+    world.hinge("reach", "boom", "stick", at=(3.0, 0, 1.0), axis=(0, -1, 0))
+    world.motor("slew_drive", "slew", force=3e3)
+    world.motor("lift_drive", "lift", force=2e4)
+    world.motor("reach_drive", "reach", force=8e3)
+    world.limit("lift_stop", "lift", low=-0.8, high=1.2)
+    world.limit("reach_stop", "reach", low=-2.0, high=2.0)
+    above, step = "stick", 1.0 / links
+    for k in range(links):
+        name = f"link{k}"
+        world.body(name, mass=1.0, inertia=rod(1.0, step, 2), pos=(5.0, 0, 1.0 - (k + 0.5) * step))
+        world.ball(f"eye{k}", above, name, at=(5.0, 0, 1.0 - k * step))
+        above = name
+    size = 0.5 * (load / 7850) ** (1 / 3)
+    moment = load * (2 * size) ** 2 / 6
+    world.body("load", mass=load, inertia=np.full(3, moment), pos=(5.0, 0, -size))
+    world.ball("hook", above, "load", at=(5.0, 0, 0))
+    return world
+
+
+def create(dt: float, *, load: float = 50.0, links: int = 8) -> Plant:
+    """The arm as a plant for steps of `dt` seconds: load [kg] on a chain of 1 m with so many links."""
+    return as_plant(compile_world(build(load=load, links=links), dt), "crane")

@@ -1,0 +1,130 @@
+"""The engine beside MuJoCo: the same mechanisms, dt = 1 ms, taking turns on one pinned core; medians.
+
+    python tools/bench_engine.py
+
+Needs mujoco from PyPI (in the dev extra). The gap is the largest opening of a joint seen at any step of ours.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+
+import mujoco
+import numpy as np
+from mujoco_peer import to_mjcf
+from rich.console import Console
+from rich.table import Table
+
+from plant.compile import compile_world
+from plant.world import World
+
+TURNS, STEPS, DT = 25, 50, 1e-3
+WHEELS = ((1.3, 1.0), (1.3, -1.0), (-1.3, 1.0), (-1.3, -1.0))
+
+
+def excavator() -> World:
+    """A wheeled excavator's topology with made-up numbers: 14 bodies, two closed loops, 8 wheel contacts, 5 motors."""
+    w = World()
+    w.plane()
+    w.material("default", "default", friction=0.8)
+    y = (0, 1, 0)
+    w.body("chassis", mass=6000, inertia=(5000, 9000, 12000), pos=(0, 0, 1.0))
+    for i, (px, py) in enumerate(WHEELS):
+        w.body(f"wheel{i}", mass=200, inertia=(25, 40, 25), pos=(px, py, 0.5))
+        w.hinge(f"axle{i}", "chassis", f"wheel{i}", at=(px, py, 0.5), axis=y)
+        for dy in (-0.15, 0.15):
+            w.sphere(f"wheel{i}", centre=(0, dy, 0), radius=0.5)
+    for name, mass, inertia, pos in (
+        ("house", 8000, (6000, 9000, 9000), (-0.5, 0, 2.0)),
+        ("boom", 1500, (300, 4000, 4000), (2.0, 0, 3.5)),
+        ("stick", 700, (100, 700, 700), (4.5, 0, 3.5)),
+        ("bucket", 600, (150, 150, 150), (5.2, 0, 1.8)),
+        ("barrel", 150, (10, 50, 50), (1.2, 0, 2.4)),
+        ("piston", 100, (8, 40, 40), (1.6, 0, 2.9)),
+        ("rocker", 60, (3, 5, 5), (4.7, 0, 2.6)),
+        ("link", 50, (3, 5, 5), (5.1, 0, 2.6)),
+        ("blade", 400, (60, 40, 80), (2.0, 0, 0.6)),
+    ):
+        w.body(name, mass=mass, inertia=inertia, pos=pos)
+    w.hinge("swing", "chassis", "house", at=(0, 0, 1.3), axis=(0, 0, 1))
+    for name, a, b, at in (
+        ("boom_foot", "house", "boom", (0.5, 0, 2.2)),
+        ("stick_pin", "boom", "stick", (4.0, 0, 4.2)),
+        ("bucket_pin", "stick", "bucket", (5.0, 0, 2.3)),
+        ("barrel_pin", "house", "barrel", (0.9, 0, 2.0)),
+        ("piston_pin", "piston", "boom", (1.8, 0, 3.2)),
+        ("rocker_pin", "stick", "rocker", (4.85, 0, 2.7)),
+        ("link_pin", "rocker", "link", (5.0, 0, 2.8)),
+        ("link_bucket", "link", "bucket", (5.25, 0, 2.3)),
+        ("blade_pin", "chassis", "blade", (1.6, 0, 0.8)),
+    ):
+        w.hinge(name, a, b, at=at, axis=y)
+    w.prismatic("cylinder", "barrel", "piston", at=(1.4, 0, 2.65), axis=(0.7, 0, 0.9))
+    w.motor("drive_swing", "swing", force=1e5)
+    w.motor("drive_boom", "cylinder", axis="z", speed=0.05, force=5e5)
+    w.motor("drive_stick", "stick_pin", speed=0.1, force=3e5)
+    w.motor("drive_bucket", "rocker_pin", speed=0.1, force=1e5)
+    w.motor("drive_blade", "blade_pin", force=1e5)
+    return w
+
+
+def chain(links: int, hinged: bool = False) -> World:
+    """Links of 1 kg and 0.1 m, level at first, hanging on their first end."""
+    w, before = World(), None
+    for k in range(links):
+        w.body(f"b{k}", mass=1, inertia=(1e-3, 1e-3, 1e-3), pos=(0.1 * k + 0.05, 0, 0))
+        if hinged:
+            w.hinge(f"j{k}", before, f"b{k}", at=(0.1 * k, 0, 0), axis=(0, 1, 0))
+        else:
+            w.ball(f"j{k}", before, f"b{k}", at=(0.1 * k, 0, 0))
+        before = f"b{k}"
+    return w
+
+
+def compare(world: World) -> tuple[float, float, float]:
+    """Microseconds a step of ours and of MuJoCo's, and our largest gap [mm]."""
+    model = mujoco.MjModel.from_xml_string(to_mjcf(world, DT))
+    data = mujoco.MjData(model)
+    data.ctrl[:] = [a.speed for a in world.actuators.values()]
+    engine = compile_world(world, DT)
+    assert engine.step(200) == 0
+    mujoco.mj_step(model, data, 200)
+    ours, theirs, gap = [], [], 0.0
+    for _ in range(TURNS):
+        began = time.perf_counter()
+        assert engine.step(STEPS) == 0
+        ours.append(time.perf_counter() - began)
+        gap = max(gap, engine.gap())
+        began = time.perf_counter()
+        mujoco.mj_step(model, data, STEPS)
+        theirs.append(time.perf_counter() - began)
+    scale = 1e6 / STEPS
+    return float(np.median(ours)) * scale, float(np.median(theirs)) * scale, gap * 1e3
+
+
+def main() -> None:
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    table = Table("mechanism", "hilnode [us]", "MuJoCo [us]", "ratio", "gap [mm]", "bound")
+    for name, world, bound in (
+        ("14-body excavator, 8 contacts", excavator(), "<= 1.0x, 0.01 mm"),
+        ("100-link ball chain", chain(100), "<= 0.15x, 0.01 mm"),
+        ("100-link hinge chain, spook", chain(100, hinged=True), "see bench_articulated.py"),
+    ):
+        ours, theirs, gap = compare(world)
+        table.add_row(name, f"{ours:.1f}", f"{theirs:.1f}", f"{ours / theirs:.2f}", f"{gap:.4f}", bound)
+    for links in (10, 30, 100, 300, 1000):
+        engine = compile_world(chain(links), DT)
+        engine.step(20)
+        best = math.inf
+        for _ in range(10):
+            began = time.perf_counter()
+            engine.step(20)
+            best = min(best, time.perf_counter() - began)
+        table.add_row(f"ball chain of {links}", f"{best / 20 * 1e6:.1f}", "", "", "", "linear")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
