@@ -357,6 +357,8 @@ def soak(minutes: float = 10.0) -> list[Row]:
                 except psutil.Error:
                     break
         log = log_of(folder)
+        if process.returncode:
+            console.print((folder / "run" / "events.jsonl").read_text()[-800:])
     after = [size for seconds, size in sizes if seconds > min(60.0, 30 * minutes)]
     growth = (max(after) - after[0]) / 1e6
     ticks = round(60_000 * minutes)

@@ -1,8 +1,8 @@
 """A three-joint arm on a turntable with a hanging load: a small machine on the engine, to try motors and joints with.
 
-Turntable about z, boom and stick about y, each with a speed motor of limited torque; the load hangs on a chain
-of ball joints. All masses, sizes and torques are made up for a bench demonstration; none is taken from a real
-crane.
+Turntable about z, boom and stick about y, each with a speed motor of limited torque and the last two with stops; the
+load swings on a stiff rod without mass. All masses, sizes and torques are made up for a bench demonstration; none is
+taken from a real crane.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def rod(mass: float, length: float, axis: int) -> tuple[float, float, float]:
     return (moments[0], moments[1], moments[2])
 
 
-def build(*, load: float = 50.0, links: int = 8) -> World:
-    """The arm, its boom and stick level, the load hanging from the tip on `links` links."""
+def build(*, load: float = 50.0, rope: float = 1.0) -> World:
+    """The arm, its boom and stick level, the load hanging `rope` metres below the tip."""
     world = World()
     world.body("table", mass=400, inertia=(40, 40, 60), pos=(0, 0, 0.3))
     world.body("boom", mass=120, inertia=rod(120, 3.0, 0), pos=(1.5, 0, 1.0))
@@ -37,19 +37,12 @@ def build(*, load: float = 50.0, links: int = 8) -> World:
     world.motor("reach_drive", "reach", force=8e3)
     world.limit("lift_stop", "lift", low=-0.8, high=1.2)
     world.limit("reach_stop", "reach", low=-2.0, high=2.0)
-    above, step = "stick", 1.0 / links
-    for k in range(links):
-        name = f"link{k}"
-        world.body(name, mass=1.0, inertia=rod(1.0, step, 2), pos=(5.0, 0, 1.0 - (k + 0.5) * step))
-        world.ball(f"eye{k}", above, name, at=(5.0, 0, 1.0 - k * step))
-        above = name
-    size = 0.5 * (load / 7850) ** (1 / 3)
-    moment = load * (2 * size) ** 2 / 6
-    world.body("load", mass=load, inertia=np.full(3, moment), pos=(5.0, 0, -size))
-    world.ball("hook", above, "load", at=(5.0, 0, 0))
+    edge = (load / 7850) ** (1 / 3)  # a cube of steel
+    world.body("load", mass=load, inertia=np.full(3, load * edge**2 / 6), pos=(5.0, 0, 1.0 - rope))
+    world.ball("hook", "stick", "load", at=(5.0, 0, 1.0))
     return world
 
 
-def create(dt: float, *, load: float = 50.0, links: int = 8) -> Plant:
-    """The arm as a plant for steps of `dt` seconds: load [kg] on a chain of 1 m with so many links."""
-    return as_plant(compile_world(build(load=load, links=links), dt), "crane")
+def create(dt: float, *, load: float = 50.0, rope: float = 1.0) -> Plant:
+    """The arm as a plant for steps of `dt` seconds: load [kg] and its distance below the tip [m]."""
+    return as_plant(compile_world(build(load=load, rope=rope), dt), "crane")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from doc_blocks import GENERATED, PAGES, TOP, VECTORS, VERBS, Bench, blocks_of, commands_of, pattern_of, prose_of
 
-from bridge.publisher import _now, await_rows
+from bridge.publisher import await_rows, now
 from hilnode.lockfree.ring import Ring
 
 WRITTEN = [page for page in PAGES if page != GENERATED]
@@ -24,7 +24,7 @@ def warm() -> None:
     ring = Ring.create(f"docs-warm-{os.getpid()}", capacity=16, width=1)
     ring.reader(batch=1).read()
     await_rows(ring.view, 0, 0)
-    _now()
+    now()
     ring.close()
 
 

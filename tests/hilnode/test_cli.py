@@ -162,6 +162,19 @@ def test_exit_3_after_a_trip(config, tmp_path, name):
     assert left_in_memory(name) == []
 
 
+@pytest.mark.xfail(strict=True, reason="a message that cannot be written ends the supervisor's thread")
+def test_a_trip_ends_the_run_even_if_nobody_reads_its_messages(config, tmp_path):
+    """`hilnode run 2>&1 | head -1`, or a terminal that was closed: every message fails from then on."""
+    later = '[[signals.stimulus]]\nsignal = "trouble.kind"\nkind = "step"\nafter = 2.0\nat_s = 0.5\n'
+    with started([*HILNODE, "run", str(config(QUIET + later)), "--out", str(tmp_path / "run"), "-q"]) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.stderr.close()
+        process.stderr = None  # nothing more to collect from it
+        wait_for(lambda: process.poll() is not None, "the run to end", 5.0)
+        assert process.returncode == 3
+
+
 @pytest.mark.slow
 def test_exit_3_when_a_required_device_never_comes(config, tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

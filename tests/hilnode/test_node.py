@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -310,6 +311,16 @@ def test_a_value_outside_the_range_is_refused(node):
     for value in (10.5, -11.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match=r"trouble\.x = .*\[-10, 10\] m"):
             node.force("trouble.x", value)
+
+
+def test_commands_may_come_from_many_threads(node):
+    """Every one is answered, once, with its own answer."""
+    with ThreadPoolExecutor(8) as pool:
+        ticks = list(pool.map(lambda k: node.force("trouble.x", k / 100), range(200)))
+    assert len(ticks) == 200
+    await_tick(node, max(ticks) + 1)
+    assert column(node, "trouble.x")[max(ticks)] in {k / 100 for k in range(200)}
+    node.release()
 
 
 def test_what_is_told_to_a_device_comes_back_through_a_cable(make):

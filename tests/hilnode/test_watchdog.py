@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import time
 
 import pytest
@@ -273,6 +274,25 @@ def test_an_orderly_stop(run, device, tmp_path, name, what):
     log = timinglog.read(tmp_path / "run" / timinglog.FILE_NAME)
     assert (log.closed, log.missing) == (True, 0)
     assert not [e for e in events(tmp_path / "run") if e["event"] == "watchdog"]
+
+
+@pytest.mark.xfail(strict=True, reason="helpers do not look for modules where the node has found them")
+def test_a_driver_beside_the_script_that_uses_it(tmp_path, name):
+    """`python bench.py` finds my_driver.py in the script's folder; the watchdog needs the same class."""
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "my_driver.py").write_text(
+        "from drivers.loopback import Loopback\nclass Mine(Loopback):\n    kind = 'mine'\n    external = True\n"
+    )
+    make_config(tmp_path, name, "log.timing = false\n[drivers.mine]\nkind = 'my_driver:Mine'\n")
+    script = tmp_path / "bench" / "bench.py"
+    script.write_text(
+        "from hilnode.config import load\nfrom hilnode.node import Node\n"
+        f"with Node(load({str(tmp_path / name) + '.toml'!r}), last_tick=50) as node:\n"
+        "    node.start()\n    node.wait()\n"
+    )
+    with started([sys.executable, str(script)], cwd=tmp_path) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
 
 
 @pytest.mark.timing
