@@ -23,6 +23,7 @@ log = logging.getLogger("hilnode.drivers")
 
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
 LONGEST_WAIT = 1.0  # [s]
+NOTICE = 0.01  # [s] a slow device's writer looks this often whether live values are still allowed
 
 
 class Health(IntEnum):
@@ -123,13 +124,21 @@ class Runner:
         due = time.monotonic()
         while self._ensure_open():
             values[:] = self._safe
-            if self._outbox is not None and self._live():
+            live = self._outbox is not None and self._live()
+            if live and self._outbox is not None:
                 values[self._used] = self._outbox.take()[1]
             self._guarded(lambda: self._write(values))
             due = max(due + self._period, time.monotonic())
-            self._ending.wait(due - time.monotonic())
+            self._rest(due, live)
         if self._open.is_set():
             self._guarded(lambda: self._write(self._safe))
+
+    def _rest(self, due: float, live: bool) -> None:
+        """Wait for the next turn; it comes at once when a live value is no longer allowed at the device."""
+        while not self._ending.is_set() and (left := due - time.monotonic()) > 0:
+            if live and not self._live():
+                return
+            self._ending.wait(min(left, NOTICE) if live else left)
 
     def _write(self, values: NDArray[np.float64]) -> None:
         self.driver.write(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -38,6 +39,7 @@ class Child:
                 stderr=errors,
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the node alone
+                env={**os.environ, "PYTHONPATH": _paths()},
             )
         finally:
             if errors:
@@ -94,3 +96,8 @@ class Child:
             if pipe:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+def _paths() -> str:
+    """Where the node finds modules, so that a driver that lies beside a script is found by the watchdog too."""
+    return os.pathsep.join([*(p for p in sys.path if p), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)

@@ -106,9 +106,10 @@ def _run(config: Config, for_s: float | None, directory: Path | None, quiet: boo
     with _explained():
         node = Node(config, directory=place, last_tick=last_tick, say=_say)
     with node:
-        for name in (signal.SIGINT, signal.SIGTERM):
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, lambda *_: node.request_stop())
-        node.start()
+        with _explained():
+            node.start()
         _say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
         _show_until_ended(node, quiet)
         stuck = node.stuck
@@ -131,7 +132,7 @@ def _explained() -> Iterator[None]:
     from hilnode.config import ConfigError
     from hilnode.kinds import KindError
     from hilnode.lockfree.segment import SegmentBusy, SegmentError
-    from hilnode.node import FolderUsed
+    from hilnode.node import FolderUsed, StartFailed
     from hilnode.ports import PortBusy
 
     try:
@@ -140,7 +141,7 @@ def _explained() -> Iterator[None]:
         _fail(error, BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
         _fail(error, BUSY)
-    except (SegmentError, OSError) as error:
+    except (SegmentError, OSError, StartFailed) as error:
         _fail(error, 1)
 
 
@@ -150,7 +151,9 @@ class _ToConsole(logging.Handler):
 
 
 def _say(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)
+    """One line for people; one that can not be written (a closed terminal, `| head`) is nothing to end a run for."""
+    with contextlib.suppress(OSError, SystemExit):
+        err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_until_ended(node: Node, quiet: bool) -> None:

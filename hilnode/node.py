@@ -62,6 +62,10 @@ class FolderUsed(ValueError):
     """The folder for this run's files already holds a run."""
 
 
+class StartFailed(RuntimeError):
+    """A helper that the node can not do without did not come up."""
+
+
 class Part(Protocol):
     """Something that must be closed."""
 
@@ -135,8 +139,9 @@ class Node(Operate):
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
         self._record = Record(self.tick)
         self.stats = Stats(self._rows)
-        jit.warm_up("node", [("the tick", self._dry_run), ("the status line", self.stats.feed)], self._say)
         self.events = self._events.reader()
+        kernels = [("the tick", self._dry_run), ("the status line", self.stats.feed), ("the events", self.events.read)]
+        jit.warm_up("node", kernels, self._say)
         self.helpers = self._start_helpers()
         self.runners = {n: self._make_runner(n) for n in self.drivers}
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
@@ -316,7 +321,7 @@ class Node(Operate):
         self._opened.callback(lambda: os.sched_setaffinity(0, allowed))
         realtime.keep_off(self.cpu)
         if self.watchdog and not self.watchdog.wait_ready():
-            raise RuntimeError(f"the watchdog did not start: see {self._file('watchdog.log') or 'its output above'}")
+            raise StartFailed(f"the watchdog did not start: see {self._file('watchdog.log') or 'its output above'}")
         for runner in self.runners.values():
             runner.start()
         self._supervisor.start()
@@ -346,7 +351,7 @@ class Node(Operate):
 
     def arm(self) -> int:
         """configured or cleared -> armed; refused without a living watchdog, if the config asks for one."""
-        if self.watchdog and not self.watchdog.alive:
+        if self.watchdog and not (self.watchdog.alive and self.control[Word.WATCHDOG]):
             raise RuntimeError("not armed: the watchdog process is not running yet; it is being started again")
         return super().arm()
 

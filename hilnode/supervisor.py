@@ -25,6 +25,7 @@ log = logging.getLogger("hilnode")
 
 LOOK_EVERY = 0.01  # [s]
 ASK_EVERY = 0.1  # [s] between two tries to arm and run
+STALLS = 5  # looks in a row that must find the loop standing: after a SIGSTOP of all threads the first may
 FROZEN_NS = 1_000_000_000  # a watchdog that has not looked for this long is frozen
 REQUIRED_WITHIN = 5.0  # [s] a required driver has this long to come up
 
@@ -34,10 +35,11 @@ class Supervisor:
 
     def __init__(self, node: Node, say: Callable[[str], None]) -> None:
         self._node = node
-        self._say = say
+        self._tell = say
+        self._stalls = 0
         self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain)
         self._scripts: list[_Script] = []
-        self._starter = _Starter(node, say) if node.config.node.autostart else None
+        self._starter = _Starter(node, self._say) if node.config.node.autostart else None
         self._stopping = threading.Event()
         self._file: TextIO | None = None
         self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
@@ -73,12 +75,20 @@ class Supervisor:
             with self._writing():
                 self._file = (self._node.directory / "events.jsonl").open("a")
         while not self._stopping.wait(LOOK_EVERY):
-            self._look()
-            self._tend()
+            try:
+                self._look()
+                self._tend()
+            except Exception:  # whatever it was, the next look must still come
+                log.exception("the supervisor stumbled")
         self._look()
         if self._file:
             with self._writing():
                 self._file.close()
+
+    def _say(self, line: str) -> None:
+        """Tell people; a terminal that is gone or a pipe that nobody reads must not end the supervision."""
+        with contextlib.suppress(Exception, SystemExit):  # rich leaves by SystemExit when its pipe is broken
+            self._tell(line)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -86,6 +96,9 @@ class Supervisor:
         try:
             yield
         except OSError as error:
+            if self._file:
+                with contextlib.suppress(OSError):
+                    self._file.close()
             self._file = None
             self._say(f"events.jsonl: {error.strerror}; events are no longer written down")
 
@@ -124,6 +137,7 @@ class Supervisor:
                 self._say(trouble)
         if node.watchdog and (trouble := node.watchdog.tend() or self._frozen_watchdog()):
             self._say(trouble)
+            node.control[Word.WATCHDOG] = 0  # until the next one looks
             node.ask_trip(Cause.WATCHDOG_LOST)
         if node.state == State.RUNNING and (trouble := node.missing_driver(Health.DOWN)):
             self._say(trouble)
@@ -135,7 +149,6 @@ class Supervisor:
         looked = self._node.control[Word.WATCHDOG]
         if not looked or not self._node.watchdog or time.monotonic_ns() - looked < FROZEN_NS:
             return ""
-        self._node.control[Word.WATCHDOG] = 0
         self._node.watchdog.process.kill()
         return f"the watchdog has not looked for {FROZEN_NS / 1e9:g} s"
 
@@ -144,7 +157,8 @@ class Supervisor:
         node = self._node
         beat = node.control[Word.HEARTBEAT]
         age = time.monotonic_ns() - beat if beat else 0
-        if age > max(1e9, 5e6 * node.config.safety.watchdog_ms) and not node.ended.is_set():
+        self._stalls = self._stalls + 1 if age > max(1e9, 5e6 * node.config.safety.watchdog_ms) else 0
+        if self._stalls >= STALLS and not node.ended.is_set():
             node.stuck = True
             self._say(
                 f"the loop has not moved for {age / 1e9:.1f} s at step {node.steps}: the plant did not return. "
@@ -180,13 +194,14 @@ class _Starter:
     def __init__(self, node: Node, say: Callable[[str], None]) -> None:
         self._node = node
         self._say = say
-        self._began = time.monotonic()
+        self._began = 0.0  # set at the first try
         self._asked = 0.0
         self._said = ""
 
     def done(self) -> bool:
         """Try again if it is time; True when there is nothing more to do."""
         node, now = self._node, time.monotonic()
+        self._began = self._began or now
         if node.ended.is_set() or node.state not in (State.CONFIGURED, State.ARMED):
             return True
         if missing := node.missing_driver(Health.DOWN, Health.CONNECTING):

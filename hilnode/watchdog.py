@@ -30,6 +30,7 @@ from drivers.base import Driver
 from hilnode.control import Control, Word
 from hilnode.lockfree.segment import remove_leftovers
 from hilnode.realtime import keep_off
+from hilnode.row import State
 
 AFTER_DEATH = 1.0  # [s] safe values are repeated for this long after the node's death
 
@@ -69,7 +70,10 @@ class Watchdog:
                 self._mourn()
                 return 1
             beat = self.control[Word.HEARTBEAT]  # 0 until the loop has started
-            age = looked - beat if beat else 0
+            ended = (
+                self.control[Word.STATE] == State.STOPPED
+            )  # in good order: the drivers are bringing the devices to rest
+            age = looked - beat if beat and not ended else 0
             if asleep > self.limit_ns and not firing:
                 continue  # the whole machine stood still (suspend, a busy hypervisor): give the node one more look
             if age > self.limit_ns:
@@ -78,6 +82,7 @@ class Watchdog:
                 self._make_safe()
             elif firing:
                 firing = False
+                self._make_safe()  # a live value may have been on its way when the node froze
                 self._write_down("the node is alive again")
 
     def _begin(self, already: bool, why: str) -> None:
@@ -125,6 +130,7 @@ def main() -> int:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(min(99, spec["priority"] + 1)))
     dog = Watchdog(spec)
     ctypes.CDLL(None).mlockall(3)
+    dog.control[Word.WATCHDOG] = time.monotonic_ns()
     print("ready", flush=True)
     return dog.watch()
 

@@ -162,7 +162,6 @@ def test_exit_3_after_a_trip(config, tmp_path, name):
     assert left_in_memory(name) == []
 
 
-@pytest.mark.xfail(strict=True, reason="a message that cannot be written ends the supervisor's thread")
 def test_a_trip_ends_the_run_even_if_nobody_reads_its_messages(config, tmp_path):
     """`hilnode run 2>&1 | head -1`, or a terminal that was closed: every message fails from then on."""
     later = '[[signals.stimulus]]\nsignal = "trouble.kind"\nkind = "step"\nafter = 2.0\nat_s = 0.5\n'

@@ -450,7 +450,6 @@ def test_devices_are_safe_before_the_run_after_the_trip_and_at_the_end(make):
         wait_for(lambda: device.values()[-1] == SAFE, "the last datagram")
 
 
-@pytest.mark.xfail(strict=True, reason="events.jsonl is dropped without being closed when the disc refuses")
 def test_a_full_disc_does_not_make_the_node_deaf(make, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "events.jsonl").symlink_to("/dev/full")
