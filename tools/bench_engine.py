@@ -49,11 +49,12 @@ def excavator() -> World:
     ):
         w.body(name, mass=mass, inertia=inertia, pos=pos)
     w.hinge("swing", "chassis", "house", at=(0, 0, 1.3), axis=(0, 0, 1))
+    w.hinge("barrel_pin", "house", "barrel", at=(0.9, 0, 2.0), axis=y)
+    w.prismatic("cylinder", "barrel", "piston", at=(1.4, 0, 2.65), axis=(0.7, 0, 0.9))
     for name, a, b, at in (
         ("boom_foot", "house", "boom", (0.5, 0, 2.2)),
         ("stick_pin", "boom", "stick", (4.0, 0, 4.2)),
         ("bucket_pin", "stick", "bucket", (5.0, 0, 2.3)),
-        ("barrel_pin", "house", "barrel", (0.9, 0, 2.0)),
         ("piston_pin", "piston", "boom", (1.8, 0, 3.2)),
         ("rocker_pin", "stick", "rocker", (4.85, 0, 2.7)),
         ("link_pin", "rocker", "link", (5.0, 0, 2.8)),
@@ -61,7 +62,6 @@ def excavator() -> World:
         ("blade_pin", "chassis", "blade", (1.6, 0, 0.8)),
     ):
         w.hinge(name, a, b, at=at, axis=y)
-    w.prismatic("cylinder", "barrel", "piston", at=(1.4, 0, 2.65), axis=(0.7, 0, 0.9))
     w.motor("drive_swing", "swing", force=1e5)
     w.motor("drive_boom", "cylinder", axis="z", speed=0.05, force=5e5)
     w.motor("drive_stick", "stick_pin", speed=0.1, force=3e5)

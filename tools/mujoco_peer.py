@@ -89,6 +89,8 @@ def _joint(world: World, body: str, j: Joint | None) -> str:
 
 
 def _loop(world: World, j: Joint, solref: str) -> str:
+    if j.turning not in (Turning.ALL_FREE, Turning.ONE_FREE) or 2 not in j.locked:
+        raise ValueError(f"joint {j.name!r} closes a loop: only a ball or a hinge can; declare another one later")
     b = world.bodies[j.b]
     z = rotated(j.quat, np.array([0, 0, 1.0]))
     points = (j.at,) if j.turning == Turning.ALL_FREE else (j.at + 0.1 * z, j.at - 0.1 * z)
