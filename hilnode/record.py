@@ -49,6 +49,7 @@ class ArrayKind(NamedTuple):
 F1 = Annotated[NDArray[np.float64], ArrayKind(np.float64, 1)]
 F2 = Annotated[NDArray[np.float64], ArrayKind(np.float64, 2)]
 F3 = Annotated[NDArray[np.float64], ArrayKind(np.float64, 3)]
+I3 = Annotated[NDArray[np.int64], ArrayKind(np.int64, 3)]
 I1 = Annotated[NDArray[np.int64], ArrayKind(np.int64, 1)]
 I2 = Annotated[NDArray[np.int64], ArrayKind(np.int64, 2)]
 U1 = Annotated[NDArray[np.uint64], ArrayKind(np.uint64, 1)]
