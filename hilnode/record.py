@@ -160,6 +160,21 @@ def viewer(record: Any) -> Any:
     return view
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def address_of(typing: Any, view: Any) -> Any:
+    """Where the record that a kernel looks at lies, to hand it on through a C call."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return types.int64(view), emit
+
+
+def zeros(kind: Any, shapes: dict[str, tuple[int, ...]], length: int) -> Any:
+    """An instance of a NamedTuple class of arrays, all zero: of the shapes given by name, else of `length`."""
+    return kind(*(np.zeros(shapes.get(name, (length,)), field.dtype) for name, field in _fields(kind)))
+
+
 class Record:
     """A NamedTuple laid down in memory; `address` stays good while this lives, and so do the arrays in it."""
 

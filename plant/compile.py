@@ -1,27 +1,48 @@
-"""Compile: a World to Model and Data. Everything is checked and allocated here; nothing later allocates or raises."""
+"""Compile: a World to Model and Data. Everything is checked and allocated here; nothing later allocates or raises.
+
+Arrays have room for what the world holds and for as many more bodies, joints and actuators as `spare` says, so that a
+running engine can take new ones (see `live`). Both ways in write their entries with the functions of `entries`.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilnode.jit import kernel
-from hilnode.record import Record
-from plant import ldl, model
+from hilnode.record import Record, zeros
+from hilnode.signals import nearest
+from plant import entries, ldl, model, order
+from plant.collide.model import Kind
+from plant.collide.near import known_pairs, pair_table
+from plant.collide.scene import Placement, Scene, build_scene
+from plant.hashing import new_table
 from plant.spook import step
-from plant.world import RIGID, Body, Joint, Material, World, WorldError, conjugate, product, rotated
+from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
 
-KINDS = {"dynamic": 0, "kinematic": 1, "static": 2}
-DAMPING_STEPS = 2.0  # damping time of a locked axis in steps, when none is given
+STEPPERS = {"spook": model.Stepper.SPOOK, "linearised": model.Stepper.LINEARISED, "projected": model.Stepper.PROJECTED}
+SOLVERS = {s.name.lower(): s for s in model.Solver}
+
+
+@dataclass(frozen=True)
+class Spare:
+    """Room for what is added while running."""
+
+    bodies: int = 0
+    joints: int = 0
+    actuators: int = 0
+    shapes: int = 0
 
 
 @kernel
-def run_steps(address, scratch, count):
-    """`count` steps without contacts from outside; 0 or the first bad status."""
+def run_steps(address, count):
+    """`count` steps; 0 or the first bad status."""
     e = model.view_engine(address)
     for _ in range(count):
-        status = step(e, scratch)
+        status = step(e)
         if status != 0:
             return status
     return 0
@@ -34,25 +55,33 @@ class Engine:
     world: World
     content: model.Engine
     record: Record
-    scratch: np.ndarray
     names: list[str]
+    joint_names: list[str]
+    actuator_names: list[str]
+    material_names: list[str]
+    shapes_taken: int
 
     def step(self, count: int = 1) -> int:
         """Advance; 0 or the status that ended it."""
-        return int(run_steps(self.record.address, self.scratch, count))
+        return int(run_steps(self.record.address, count))
 
     def index(self, body: str) -> int:
         return self.names.index(body)
 
-    def position(self, body: str) -> np.ndarray:
+    def position(self, body: str) -> NDArray[np.float64]:
         """Origin of a body's frame [m]."""
         b, d = self.index(body), self.content.data.state
         return d.pos[b] - rotated(d.quat[b], self.content.model.body.com[b])
 
+    def reaction(self, joint: str) -> NDArray[np.float64]:
+        """What the locked rows of a joint push with [N, N m]: on b along the row, on a against it."""
+        return self.content.data.row.force[self.joint_names.index(joint)].copy()
+
     def gap(self) -> float:
-        """The largest violation of a locked linear axis [m]."""
+        """The largest violation of a locked linear axis of a rigid joint [m]."""
         joint, row = self.content.model.joint, self.content.data.row
-        linear = (joint.axis >= 0) & (joint.axis < 3)
+        linear = (joint.axis >= 0) & ((joint.axis < 3) | (joint.axis == model.DISTANCE))
+        linear &= ((joint.on == 1) & (joint.rigid == 1))[:, None]
         return float(np.abs(row.error[linear]).max(initial=0.0))
 
     def energy(self) -> float:
@@ -69,67 +98,90 @@ class Engine:
         return float(total)
 
 
-def compile_world(world: World, dt: float, *, contacts: int = 64) -> Engine:
-    """Arrays for `world` at steps of `dt` seconds, with room for so many contacts."""
+def compile_world(
+    world: World,
+    dt: float,
+    *,
+    contacts: int = 64,
+    stepper: str = "spook",
+    solver: str = "auto",
+    spare: Spare | None = None,
+    friction_rounds: int = 2,
+    sweeps: int = 50,
+    relaxation: float = 1.0,
+) -> Engine:
+    """Arrays for `world` at steps of `dt` seconds, with room for so many contacts.
+
+    `solver`: direct, iterative, gradient, split, or auto: direct, unless an island has too many loops for that.
+    """
+    spare = spare or Spare()
+    _check(world, dt, stepper, solver)
+    bodies, joints, acts = list(world.bodies.values()), list(world.joints.values()), list(world.actuators.values())
+    room = _Room(
+        len(bodies) + spare.bodies,
+        len(joints) + spare.joints,
+        len(acts) + spare.actuators,
+        len(world.couplings),
+        len(world.springs),
+        contacts,
+    )
+    setup = _setup(world, dt, stepper, solver, friction_rounds, sweeps, relaxation)
+    materials, material_names = _materials(world, dt)
+    made = model.Model(
+        setup=setup,
+        body=zeros(model.Bodies, {"inertia": (room.bodies, 3, 3), "com": (room.bodies, 3)}, room.bodies),
+        joint=zeros(model.Joints, entries.joint_shapes(room.joints), room.joints),
+        coupling=zeros(model.Couplings, entries.coupling_shapes(room.couplings), room.couplings),
+        actuator=zeros(model.Actuators, {}, room.actuators),
+        spring=_springs(world, room),
+        material=materials,
+    )
+    made.body.kind[:] = model.BodyKind.ABSENT
+    data = _data(room, made)
+    names = [b.name for b in bodies] + [""] * spare.bodies
+    for k, body in enumerate(bodies):
+        entries.write_body(made, data, k, body)
+    content = model.Engine(made, data, _scene(world, material_names, made, data, spare))
+    engine = Engine(
+        world,
+        content,
+        Record(content),
+        names,
+        [j.name for j in joints] + [""] * spare.joints,
+        [a.name for a in acts] + [""] * spare.actuators,
+        material_names,
+        len(world.shapes),
+    )
+    number = {b.name: k for k, b in enumerate(bodies)}
+    for k, joint in enumerate(joints):
+        entries.write_joint(content, k, joint, world, number)
+    joint_number = {j.name: k for k, j in enumerate(joints)}
+    for k, actuator in enumerate(acts):
+        entries.write_actuator(content, k, actuator, joint_number)
+    for k, coupling in enumerate(world.couplings.values()):
+        entries.write_coupling(content, k, coupling, joint_number)
+    entries.find_offsets(engine.record.address)
+    _refuse_open_loops(engine)
+    return engine
+
+
+def _check(world: World, dt: float, stepper: str, solver: str) -> None:
     if not (np.isfinite(dt) and dt > 0):
         raise WorldError(f"dt = {dt}: a step must take a positive number of seconds")
     if np.shape(world.gravity) != (3,) or not np.isfinite(np.array(world.gravity, float)).all():
         raise WorldError(f"gravity {tuple(world.gravity)} must be three finite numbers")
-    bodies, joints = list(world.bodies.values()), list(world.joints.values())
-    for body in bodies:
-        _check_body(body)
-    names = [b.name for b in bodies]
-    number = {n: i for i, n in enumerate(names)}
-    dynamic = [i for i, b in enumerate(bodies) if b.kind == "dynamic"]
-    for j in joints:
-        if not any(n is not None and bodies[number[n]].kind == "dynamic" for n in (j.a, j.b)):
+    for what, given, known in (("stepper", stepper, STEPPERS), ("solver", solver, SOLVERS)):
+        if given not in known:
+            raise WorldError(f"{what} {given!r} is not known: {nearest(given, list(known))}")
+    for body in world.bodies.values():
+        check_body(body)
+    for j in world.joints.values():
+        if not any(n is not None and world.bodies[n].kind == "dynamic" for n in (j.a, j.b)):
             raise WorldError(f"joint {j.name!r} connects nothing that can move")
-    sizes = [6] * len(dynamic) + [3 if len(j.locked) <= 3 else 6 for j in joints]
-    place = {b: k for k, b in enumerate(dynamic)}
-    edges = [
-        (place[number[n]], len(dynamic) + k)
-        for k, j in enumerate(joints)
-        for n in (j.a, j.b)
-        if n is not None and number[n] in place
-    ]
-    weights = _weights(world, dynamic, names, joints)
-    pattern, order = ldl.analyse(sizes, edges, [False] * len(dynamic) + [True] * len(joints), weights)
-    new = {old: k for k, old in enumerate(order)}
-    materials, names_of_materials = _materials(world, dt)
-    made = model.Model(
-        setup=_setup(world, dt),
-        body=_bodies(bodies, place, new, pattern),
-        joint=_joints(world, joints, bodies, number, place, new, pattern, dt),
-        actuator=_actuators(world, joints, dt),
-        material=materials,
-        shape=_shapes(world, number, names_of_materials),
-        pattern=pattern,
-    )
-    data = _data(world, bodies, joints, made, contacts)
-    content = model.Engine(made, data)
-    return Engine(world, content, Record(content), np.zeros((10, 6)), names)
 
 
-def _setup(world: World, dt: float) -> model.Setup:
-    gx, gy, gz = (float(g) for g in world.gravity)
-    return model.Setup(dt, gx, gy, gz, friction_rounds=2, pivots=100, visible=world.visible)
-
-
-def _weights(world: World, dynamic: list[int], names: list[str], joints: list[Joint]) -> list[float]:
-    """Bounded rows that each node may get: contacts of a body's shapes, actuators of its joints."""
-    weight = {names[i]: 0.01 for i in dynamic}
-    for body, _, _, _ in world.spheres:
-        if body in weight:
-            weight[body] += 3.0
-    for actuator in world.actuators.values():
-        joint = world.joints[actuator.joint]
-        for end in (joint.a, joint.b):
-            if end in weight:
-                weight[end] += 1.0
-    return [*weight.values(), *[0.0] * len(joints)]
-
-
-def _check_body(body: Body) -> None:
+def check_body(body: Body) -> None:
+    """Refuse a mass and an inertia that no rigid body has."""
     if body.kind != "dynamic":
         return
     if not (np.isfinite(body.mass) and body.mass > 0):
@@ -146,126 +198,119 @@ def _check_body(body: Body) -> None:
         )
 
 
-def spook_parameters(stiffness: float, damping_time: float | None, h: float) -> tuple[float, float]:
-    """Regularisation and stabilisation of a row from physical units (SPOOK eq. 9 with epsilon = 1 / stiffness)."""
-    tau = DAMPING_STEPS * h if damping_time is None else damping_time
-    upsilon = 1.0 / (1.0 + 4.0 * tau / h)
-    return 4.0 / (stiffness * h * h) * upsilon, upsilon
+def _refuse_open_loops(engine: Engine) -> None:
+    """Joints are made where both bodies are, so a loop can only fail to close where a joint names two places."""
+    m, d = engine.content.model, engine.content.data
+    for j, name in enumerate(engine.joint_names):
+        far = np.abs(d.row.error[j][(m.joint.axis[j] >= 0) & (m.joint.axis[j] < 3)]).max(initial=0.0)
+        if name and m.joint.rigid[j] and far > 1e-3:
+            raise WorldError(f"joint {name!r} cannot close: its anchors are {far:.3g} m apart along a locked axis")
 
 
-def _bodies(bodies: list[Body], place: dict[int, int], new: dict[int, int], p: ldl.Pattern) -> model.Bodies:
-    node = np.array([new[place[i]] if i in place else -1 for i in range(len(bodies))], np.int64)
-    paths = [_path(p, n) for n in node]
-    longest = max([len(q) for q in paths], default=0)
-    path = np.full((len(bodies), max(1, longest)), -1, np.int64)
-    for i, q in enumerate(paths):
-        path[i, : len(q)] = q
-    return model.Bodies(
-        kind=np.array([KINDS[b.kind] for b in bodies], np.int64),
-        mass=np.array([b.mass for b in bodies], float),
-        inertia=np.array([b.inertia for b in bodies], float).reshape(-1, 3, 3),
-        com=np.array([b.com for b in bodies], float).reshape(-1, 3),
-        node=node,
-        path=path,
-        path_length=np.array([len(q) for q in paths], np.int64),
+@dataclass(frozen=True)
+class _Room:
+    bodies: int
+    joints: int
+    actuators: int
+    couplings: int
+    springs: int
+    contacts: int
+
+    @property
+    def rows(self) -> int:
+        return self.actuators + self.springs + 3 * self.contacts + 6 * self.joints
+
+    @property
+    def nodes(self) -> int:
+        return self.bodies + self.joints + self.couplings
+
+    @property
+    def blocks(self) -> int:
+        return 4 * self.nodes + 512 + 4 * min(self.contacts, 1024)
+
+    @property
+    def sketch(self) -> int:
+        """Nodes of the largest island that is laid out for a direct solve."""
+        return min(self.nodes, 2048)
+
+
+def _setup(world, dt, stepper, solver, rounds, sweeps, relaxation) -> model.Setup:
+    gx, gy, gz = (float(g) for g in world.gravity)
+    return model.Setup(
+        h=dt,
+        gx=gx,
+        gy=gy,
+        gz=gz,
+        stepper=STEPPERS[stepper],
+        solver=SOLVERS[solver],
+        friction_rounds=rounds,
+        newtons=40,
+        sweeps=sweeps,
+        relaxation=relaxation,
+        visible=world.visible,
+        slow=world.slow,
+        quiet=4 * dt * math.hypot(gx, gy, gz) if world.quiet is None else world.quiet,
+        margin=world.margin,
+        sleep_after=world.sleep_after,
     )
 
 
-def _path(p: ldl.Pattern, node: int) -> list[int]:
-    """The node and everything its column reaches, fill included, rising."""
-    found: set[int] = set()
-    todo = [int(node)] if node >= 0 else []
-    while todo:
-        n = todo.pop()
-        if n not in found:
-            found.add(n)
-            todo += p.row[p.first[n] : p.first[n + 1]].tolist()
-    return sorted(found)
+def _springs(world: World, room: _Room) -> model.Springs:
+    springs = list(world.springs.values())
+    names = list(world.bodies)
+    xs = [s.table[0] for s in springs if s.table is not None]
+    ys = [s.table[1] for s in springs if s.table is not None]
+    starts, at = [], 0
+    for s in springs:
+        starts.append(-1 if s.table is None else at)
+        at += 0 if s.table is None else len(s.table[0])
 
+    def local(body: str | None, point: NDArray[np.float64]) -> NDArray[np.float64]:
+        if body is None:
+            return point
+        b = world.bodies[body]
+        return rotated(conjugate(b.quat), point - b.pos) - b.com
 
-def _joints(world, joints, bodies, number, place, new, p, h) -> model.Joints:
-    n = len(joints)
-    out = model.Joints(
-        a=np.full(n, -1, np.int64),
-        b=np.full(n, -1, np.int64),
-        pa=np.zeros((n, 3)),
-        qa=np.zeros((n, 4)),
-        pb=np.zeros((n, 3)),
-        qb=np.zeros((n, 4)),
-        turning=np.array([int(j.turning) for j in joints], np.int64),
-        axis=np.full((n, model.ROWS), -1, np.int64),
-        sigma=np.ones((n, model.ROWS)),
-        upsilon=np.zeros((n, model.ROWS)),
-        rigid=np.array([j.stiffness >= RIGID for j in joints], np.int64),
-        node=np.array([new[len(place) + k] for k in range(n)], np.int64),
-        block_a=np.full(n, -1, np.int64),
-        block_b=np.full(n, -1, np.int64),
-        over_a=np.zeros(n, np.int64),
-        over_b=np.zeros(n, np.int64),
-    )
-    for k, j in enumerate(joints):
-        for side, name in ((0, j.a), (1, j.b)):
-            where = j.at_b if side == 1 and j.at_b is not None else j.at
-            point, quat = where, j.quat
-            body = -1
-            if name is not None:
-                body = number[name]
-                frame = bodies[body]
-                point = rotated(conjugate(frame.quat), where - frame.pos) - frame.com
-                quat = product(conjugate(frame.quat), j.quat)
-            (out.a, out.b)[side][k] = body
-            (out.pa, out.pb)[side][k] = point
-            (out.qa, out.qb)[side][k] = quat
-            if body in place:
-                block, over = _block(p, int(out.node[k]), new[place[body]])
-                (out.block_a, out.block_b)[side][k] = block
-                (out.over_a, out.over_b)[side][k] = over
-        sigma, upsilon = spook_parameters(j.stiffness, j.damping_time, h)
-        for row, axis in enumerate(j.locked):
-            out.axis[k, row] = axis
-            out.sigma[k, row] = sigma
-            out.upsilon[k, row] = upsilon
-    return out
+    def floats(values: list[float]) -> NDArray[np.float64]:
+        return np.array(values, float)
 
-
-def _block(p: ldl.Pattern, joint: int, body: int) -> tuple[int, int]:
-    low, high = min(joint, body), max(joint, body)
-    for s in range(p.first[low], p.first[low + 1]):
-        if p.row[s] == high:
-            return int(s), int(joint > body)
-    raise AssertionError("a joint and its body share no block")
-
-
-def _actuators(world: World, joints: list[Joint], h: float) -> model.Actuators:
-    number = {j.name: i for i, j in enumerate(joints)}
-    acts = list(world.actuators.values())
-    pairs = [spook_parameters(a.stiffness, a.damping_time, h) for a in acts]
-    return model.Actuators(
-        joint=np.array([number[a.joint] for a in acts], np.int64),
-        axis=np.array([a.axis for a in acts], np.int64),
-        kind=np.array([int(a.kind) for a in acts], np.int64),
-        side=np.array([a.side for a in acts], float),
-        sigma=np.array([s for s, _ in pairs], float),
-        upsilon=np.array([u for _, u in pairs], float),
+    return model.Springs(
+        on=np.ones(len(springs), np.int64),
+        a=np.array([-1 if s.a is None else names.index(s.a) for s in springs], np.int64),
+        b=np.array([-1 if s.b is None else names.index(s.b) for s in springs], np.int64),
+        pa=np.array([local(s.a, s.at_a) for s in springs], float).reshape(-1, 3),
+        pb=np.array([local(s.b, s.at_b) for s in springs], float).reshape(-1, 3),
+        rest=floats([s.rest for s in springs]),
+        stiffness=floats([s.stiffness for s in springs]),
+        damping=floats([s.damping for s in springs]),
+        low=floats([s.low for s in springs]),
+        high=floats([s.high for s in springs]),
+        table=np.array(starts, np.int64),
+        table_size=np.array([0 if s.table is None else len(s.table[0]) for s in springs], np.int64),
+        table_x=np.concatenate(xs) if xs else np.zeros(1),
+        table_y=np.concatenate(ys) if ys else np.zeros(1),
     )
 
 
 def _materials(world: World, h: float) -> tuple[model.Materials, list[str]]:
     """One entry for each pair of materials in use, and their names."""
-    names = sorted({s[3] for s in world.spheres} | {p[2] for p in world.planes} | {"default"})
+    names = sorted({s.material for s in world.shapes} | {m for pair in world.materials for m in pair} | {"default"})
     pairs = [(a, b) for i, a in enumerate(names) for b in names[: i + 1]]
     made = [world.materials.get(pair, Material()) for pair in pairs]
     pair = np.zeros((len(names), len(names)), np.int64)
     for k, (one, other) in enumerate(pairs):
         i, j = names.index(one), names.index(other)
         pair[i, j] = pair[j, i] = k
-    soft = [spook_parameters(m.stiffness, m.damping_time, h) for m in made]
+    soft = [entries.spook_parameters(m.stiffness, m.damping_time, h) for m in made]
 
-    def column(name: str) -> np.ndarray:
+    def column(name: str) -> NDArray[np.float64]:
         return np.array([getattr(m, name) for m in made], float)
 
     table = model.Materials(
         friction=column("friction"),
+        stiction=np.array([m.friction if m.stiction is None else m.stiction for m in made], float),
+        bounce=column("restitution"),
+        stiffness=column("stiffness"),
         sigma=np.array([s for s, _ in soft]),
         upsilon=np.array([u for _, u in soft]),
         adhesion=column("adhesion"),
@@ -275,112 +320,139 @@ def _materials(world: World, h: float) -> tuple[model.Materials, list[str]]:
     return table, names
 
 
-def _shapes(world: World, number: dict[str, int], materials: list[str]) -> model.Shapes:
-    bodies = world.bodies
-    return model.Shapes(
-        body=np.array([number[b] for b, _, _, _ in world.spheres], np.int64),
-        centre=np.array([c - bodies[b].com for b, c, _, _ in world.spheres], float).reshape(-1, 3),
-        radius=np.array([r for _, _, r, _ in world.spheres], float),
-        material=np.array([materials.index(m) for _, _, _, m in world.spheres], np.int64),
-        plane=np.array([[*n, o] for n, o, _ in world.planes], float).reshape(-1, 4),
-        plane_material=np.array([materials.index(m) for _, _, m in world.planes], np.int64),
-        apart=_apart(world, number),
-        margin=np.array([0.002]),
+def _scene(world: World, materials: list[str], made: model.Model, data: model.Data, spare: Spare) -> Scene:
+    """The shapes of the world; pairs of bodies that share a joint, and pairs of kinds that meet, are found here."""
+    number = {n: i for i, n in enumerate(world.bodies)}
+    placements = [place_shape(world, s, number, materials) for s in world.shapes]
+    joined = [(j.a, j.b) for j in world.joints.values()]
+    excluded = [(number[a] if a else -1, number[b] if b else -1) for a, b in joined]
+    kinds = made.body.kind
+    rot = np.zeros((len(kinds), 3, 3))
+    rot[:] = np.eye(3)
+    for name, i in number.items():
+        rot[i] = matrix(world.bodies[name].quat)
+    return build_scene(
+        placements,
+        kinds,
+        data.state.pos,
+        rot,
+        spare=spare.shapes,
+        joints=spare.joints,
+        excluded=[p for p in excluded if -1 not in p],
+        margin=world.margin,
+        table=pair_table(_meeting(world, spare.shapes)),
     )
 
 
-def _apart(world: World, number: dict[str, int]) -> np.ndarray:
-    """Which bodies may touch: all but those that share a joint, and a body and itself."""
-    apart = np.ones((len(number), len(number)), np.int64)
-    np.fill_diagonal(apart, 0)
-    for j in world.joints.values():
-        if j.a is not None and j.b is not None:
-            a, b = number[j.a], number[j.b]
-            apart[a, b] = apart[b, a] = 0
-    return apart
+def place_shape(world: World, s: Placed, number: dict[str, int], materials: list[str]) -> Placement:
+    """A shape of the world with numbers instead of names, measured from its body's centre of mass."""
+    com = world.bodies[s.body].com if s.body is not None else np.zeros(3)
+    body = number[s.body] if s.body is not None else -1
+    return Placement(s.shape, body, s.at - com, matrix(s.quat), materials.index(s.material), s.group, s.mask)
 
 
-def _data(world: World, bodies: list[Body], joints: list[Joint], m: model.Model, contacts: int) -> model.Data:
-    nb, nj, acts = len(bodies), len(joints), list(world.actuators.values())
-    rows = len(acts) + 3 * contacts
-    width = 2 * m.body.path.shape[1]
-    state = model.State(
-        pos=np.array([b.pos + rotated(b.quat, b.com) for b in bodies], float).reshape(-1, 3),
-        quat=np.array([b.quat for b in bodies], float).reshape(-1, 4),
-        vel=np.array(
-            [np.concatenate([b.vel + np.cross(b.spin, rotated(b.quat, b.com)), b.spin]) for b in bodies], float
-        ).reshape(-1, 6),
-        wrench=np.zeros((nb, 6)),
-        angle=np.zeros(nj),
-    )
+def _meeting(world: World, spare: int) -> set[tuple[Kind, Kind]]:
+    """Pairs of kinds, lower first, that may touch in this world. Refuses pairs of shapes that cannot."""
+    moves = {n: b.kind == "dynamic" for n, b in world.bodies.items()}
+    seen: dict[tuple[object, ...], Placed] = {}
+    for s in world.shapes:  # shapes that differ only in their place are alike here
+        seen.setdefault((s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask), s)
+    kinds, known = set(), known_pairs()
+    alike = list(seen.values())
+    for one in alike:
+        for other in alike:
+            if one.shape.kind > other.shape.kind or not (one.group & other.mask and other.group & one.mask):
+                continue
+            if not any(s.body is not None and moves[s.body] for s in (one, other)):
+                continue
+            key = (one.shape.kind, other.shape.kind)
+            if key not in known and one.body != other.body:
+                names = " and ".join(
+                    f"{k.name.lower()} on {s.body or 'the ground'}" for k, s in zip(key, (one, other), strict=True)
+                )
+                raise WorldError(f"{names}: such shapes cannot touch; give them masks that part them, or use hulls")
+            kinds.add(key)
+    if spare:
+        simple = [k for k in Kind if k < Kind.HULL]
+        kinds |= {(min(a, b), max(a, b)) for a in simple for b in [*simple, *(s.shape.kind for s in alike)]}
+    return kinds
+
+
+def _data(room: _Room, made: model.Model) -> model.Data:
+    nb, nj, np_, nc, rows = room.bodies, room.joints, room.couplings, room.contacts, room.rows
+    key, block_of = new_table(room.blocks + nc)
+    islands = nb + 1
     return model.Data(
-        state=state,
-        frame=model.Frames(np.zeros((nb, 3, 3)), np.zeros((nb, 3, 3)), np.zeros((nb, 6))),
-        row=model.JointRows(
-            np.zeros((nj, 6, 6)),
-            np.zeros((nj, 6, 6)),
-            np.zeros((nj, 6)),
-            np.zeros((nj, 6)),
-            np.zeros((nj, 6)),
-            np.zeros((nj, 3, 3)),
-            np.zeros((nj, 2, 3)),
-            np.zeros((nj, 3)),
+        state=zeros(
+            model.State,
+            {"pos": (nb, 3), "quat": (nb, 4), "vel": (nb, 6), "wrench": (nb, 6), "angle": (nj, 2)},
+            nb,
         ),
-        contact=model.Contacts(
-            _ints(1),
-            np.zeros((contacts, 2), np.int64),
-            np.zeros((contacts, 3)),
-            np.zeros((contacts, 3)),
-            np.zeros(contacts),
-            _ints(contacts),
-            _ints(contacts),
-            np.zeros((contacts, 3)),
-            np.zeros((contacts, 3)),
-            _ints(1),
-            _ints(1),
-            _ints(contacts),
-            np.zeros((contacts, 3)),
-            np.zeros((contacts, 3)),
+        frame=zeros(
+            model.Frames, {"rot": (nb, 3, 3), "inertia": (nb, 3, 3), "inverse": (nb, 3, 3), "momentum": (nb, 6)}, nb
         ),
-        bounded=model.Bounded(
-            count=_ints(1),
-            kind=_ints(rows),
-            of=_ints(rows),
-            a=_ints(rows),
-            b=_ints(rows),
-            ga=np.zeros((rows, 6)),
-            gb=np.zeros((rows, 6)),
-            rhs=np.zeros(rows),
-            sigma=np.zeros(rows),
-            low=np.zeros(rows),
-            high=np.zeros(rows),
-            value=np.zeros(rows),
-            state=_ints(rows),
-            kept=_ints(len(acts)),
-            path=np.zeros((rows, width), np.int64),
-            path_length=_ints(rows),
-            y=np.zeros((rows, width, 6)),
-            z=np.zeros((rows, width, 6)),
-            here=np.zeros((len(m.pattern.size), rows), np.int64),
-            here_count=_ints(len(m.pattern.size)),
-            matrix=np.zeros((rows, rows)),
-            chol=np.zeros((rows, rows)),
-            work=np.zeros(2 * rows),
-            free=_ints(rows),
+        row=zeros(
+            model.JointRows,
+            {
+                **dict.fromkeys(("ga", "gb"), (nj, 6, 6)),
+                **dict.fromkeys(("error", "curve", "force", "drive", "goal"), (nj, 6)),
+                **dict.fromkeys(("pull", "slide", "spin_axis"), (nj, 3)),
+                "axes": (nj, 3, 3),
+                "arm": (nj, 2, 3),
+            },
+            nj,
         ),
-        target=model.Targets(
-            speed=np.array([a.speed for a in acts], float),
-            position=np.array([a.position for a in acts], float),
-            gain=np.array([a.gain for a in acts], float),
-            low=np.array([a.low for a in acts], float),
-            high=np.array([a.high for a in acts], float),
+        coupled=zeros(model.CouplingRows, {"g": (np_, order.ENDS, 6)}, np_),
+        contact=zeros(
+            model.Contacts,
+            {
+                "body": (nc, 2),
+                **dict.fromkeys(("count", "new", "old_count"), (1,)),
+                **dict.fromkeys(("point", "normal", "impulse", "tangent", "old_impulse", "old_tangent"), (nc, 3)),
+            },
+            nc,
         ),
-        factor=ldl.allocate(m.pattern),
-        centre=np.zeros((len(m.shape.body), 3)),
-        x=np.zeros((len(m.pattern.size), 6)),
-        status=_ints(4),
+        warm=model.Warm(*new_table(nc)),
+        bounded=zeros(
+            model.Rows,
+            {"count": (1,), "ga": (rows, 6), "gb": (rows, 6), "back": (rows, 12), "kept": (room.actuators,)},
+            rows,
+        ),
+        target=zeros(model.Targets, {}, room.actuators),
+        graph=model.Graph(
+            dirty=np.ones(1, np.int64),
+            body_node=np.full(nb, -1, np.int64),
+            joint_node=np.full(nj, -1, np.int64),
+            coupling_node=np.full(np_, -1, np.int64),
+            owner=_ints(room.nodes),
+            block=np.full((max(1, nj + np_), order.ENDS), -1, np.int64),
+            over=np.zeros((max(1, nj + np_), order.ENDS), np.int64),
+            root=_ints(nb),
+            island=np.full(nb, -1, np.int64),
+            islands=_ints(3),
+            first=_ints(islands + 1),
+            row_first=_ints(islands + 1),
+            solver=_ints(islands),
+            strained=_ints(islands),
+            members=_ints(islands),
+            loops=_ints(islands),
+            local=_ints(room.nodes),
+            list=_ints(room.nodes),
+            head=_ints(islands),
+            next=np.full(room.nodes, -1, np.int64),
+            pair_head=_ints(islands),
+            pair_next=_ints(room.springs + nc),
+            key=key,
+            block_of=block_of,
+        ),
+        sketch=order.new_sketch(room.sketch),
+        pattern=order.new_pattern(room.nodes, room.blocks, 8 * room.blocks),
+        factor=ldl.new_factor(room.nodes, room.blocks),
+        x=np.zeros((room.nodes, 6)),
+        scratch=np.zeros((10, 6)),
+        status=_ints(model.Status.COUNT),
     )
 
 
-def _ints(n: int) -> np.ndarray:
+def _ints(n: int) -> NDArray[np.int64]:
     return np.zeros(n, np.int64)

@@ -12,7 +12,7 @@ import math
 from hilnode.jit import kernel
 from plant.algebra import rotation, turn
 
-DYNAMIC = 0
+DYNAMIC, KINEMATIC, ABSENT = 0, 1, 3
 
 
 @kernel
@@ -41,21 +41,36 @@ def solve3(m, x, y, z):
 
 
 @kernel
+def invert3(m, out):
+    """`out` = M^-1 for a symmetric 3 x 3 matrix, by cofactors."""
+    a, b, c, d, e, f = m[0, 0], m[0, 1], m[0, 2], m[1, 1], m[1, 2], m[2, 2]
+    c00, c01, c02 = d * f - e * e, c * e - b * f, b * e - c * d
+    c11, c12, c22 = a * f - c * c, b * c - a * e, a * d - b * b
+    det = 1.0 / (a * c00 + b * c01 + c * c02)
+    out[0, 0], out[1, 1], out[2, 2] = det * c00, det * c11, det * c22
+    out[0, 1] = out[1, 0] = det * c01
+    out[0, 2] = out[2, 0] = det * c02
+    out[1, 2] = out[2, 1] = det * c12
+
+
+@kernel
 def place_bodies(e):
     """Rotation matrices and inertia of every body, at the poses of now."""
     m, d = e.model, e.data
     for b in range(m.body.mass.size):
+        if m.body.kind[b] == ABSENT or d.state.asleep[b] == 1:
+            continue
         rotation(d.state.quat[b], d.frame.rot[b])
         if m.body.kind[b] == DYNAMIC:
             world_inertia(d.frame.rot[b], m.body.inertia[b], d.frame.inertia[b])
 
 
 @kernel
-def load_bodies(e):
+def load_bodies(e, h):
     """Momentum M v + h f of every dynamic body, gravity and the wrench from outside included (SPOOK eq. 9: p)."""
-    m, d, h = e.model, e.data, e.model.setup.h
+    m, d = e.model, e.data
     for b in range(m.body.mass.size):
-        if m.body.kind[b] != DYNAMIC:
+        if m.body.kind[b] != DYNAMIC or d.state.asleep[b] == 1:
             continue
         v, w, p, i = d.state.vel[b], d.state.wrench[b], d.frame.momentum[b], d.frame.inertia[b]
         mass = m.body.mass[b]
@@ -74,7 +89,7 @@ def move_bodies(e):
     """
     m, d, h = e.model, e.data, e.model.setup.h
     for b in range(m.body.mass.size):
-        if m.body.kind[b] == 2:
+        if m.body.kind[b] > KINEMATIC or d.state.asleep[b] == 1:
             continue
         v, x, q = d.state.vel[b], d.state.pos[b], d.state.quat[b]
         x[0] += h * v[0]

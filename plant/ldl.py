@@ -1,18 +1,12 @@
-"""Block-sparse LDL' of the saddle-point matrix: order and pattern once, numbers at every step.
+"""Block-sparse LDL' of the saddle-point matrix: numbers at every step, along the pattern that `order` has laid out.
 
 The matrix of a step (SPOOK eq. 9, Vortex eq. 16, with the multiplier's sign turned so that it is symmetric):
 
     K = | M   G' |        bodies: 6 x 6 blocks on the diagonal
         | G  -S  |        constraints: up to 6 rows each, S > 0 diagonal
 
-K is quasi-definite, so L D L' exists for every order of elimination. Bodies and constraints are the nodes of
-one graph; they are eliminated by least fill, which for a tree of bodies goes from the leaves to the root and
-makes no fill at all: the cost is linear, as in the articulated-body method. A constraint is eliminated after at
-least one of its bodies, so that no pivot is ever the tiny S alone.
-
-    struct(p)   later neighbours of node p, those made by fill included: the blocks of column p of L
-    parent      the first of them: the elimination tree. A right-hand side that starts at one node touches only
-                the path to the root.
+K is quasi-definite, so L D L' exists for every order of elimination. Every function works on the nodes of one island,
+`first` to `last`, which are neighbours in the order.
 """
 
 from __future__ import annotations
@@ -28,125 +22,24 @@ from plant.algebra import mul, scale, spread, sub_outer
 BLOCK = 6
 
 
-class Pattern(NamedTuple):
-    """The symbolic phase. Nodes are numbered in the order of elimination."""
-
-    size: I1  # [nodes] 3 or 6
-    fresh: I1  # [nodes] 1 = a body that no elimination has touched: its block is still a mass and an inertia
-    first: I1  # [nodes + 1] where column p begins in `row`
-    row: I1  # [blocks] node of each block below the diagonal
-    parent: I1  # [nodes] first row of the column, -1 = root
-    update: I1  # for each column, for each pair a < b of its rows: the block of column a and row b
-    update_at: I1  # [nodes + 1] where column p begins in `update`
-
-
 class Factor(NamedTuple):
     """The numeric phase.
 
     Blocks off the diagonal are kept transposed: pivot rows first, so that all loops run along rows.
     """
 
+    fresh: I1  # [nodes] 1 = the diagonal block is a mass and an inertia, nothing more
     diagonal: F3  # [nodes, 6, 6] K on the diagonal, then overwritten by inverses of D
     above: F3  # [blocks, 6, 6] K [p, q] for column p and row q, updated on the way
     right: F3  # [blocks, 6, 6] L' = inverse of D times above
 
 
-def analyse(
-    sizes: list[int], edges: list[tuple[int, int]], waits: list[bool], weights: list[float] | None = None
-) -> tuple[Pattern, list[int]]:
-    """Order and pattern of a graph: the pattern, and the old number of each new node.
-
-    `waits[n]` marks a constraint, which must not go before one of its bodies has gone. `weights[n]` says how
-    many right-hand sides start at a node: among equals, those far from the weighted centre go first, which
-    keeps the paths from busy nodes to the root short, and the centre itself goes as late as it may.
-    """
-    neighbours: list[set[int]] = [set() for _ in sizes]
-    for a, b in edges:
-        neighbours[a].add(b)
-        neighbours[b].add(a)
-    far = _distance_from_centre(neighbours, weights or [1.0] * len(sizes))
-    left, order, columns = set(range(len(sizes))), [], []
-    touched: set[int] = set()
-
-    def cost(n: int) -> tuple[int, int, int, int]:
-        around = neighbours[n]
-        fill = sum(sizes[a] * sizes[b] for a in around for b in around if a < b and b not in neighbours[a])
-        return fill, -far[n], sum(sizes[m] for m in around), n
-
-    costs = {n: cost(n) for n in left}
-    while left:
-        ready = [n for n in left if not waits[n] or n in touched] or list(left)
-        outer = [n for n in ready if far[n] > 0] or ready
-        node = min(outer, key=costs.__getitem__)
-        around = neighbours[node]
-        order.append(node)
-        columns.append(around)
-        left.discard(node)
-        touched |= around
-        for a in around:
-            neighbours[a] |= around - {a}
-            neighbours[a].discard(node)
-        for a in around | {m for n in around for m in neighbours[n]}:
-            costs[a] = cost(a)
-    return _number(sizes, waits, order, columns), order
-
-
-def _distance_from_centre(neighbours: list[set[int]], weights: list[float]) -> list[int]:
-    """Steps from each node to the one from which the busy nodes are nearest; islands each have their own."""
-    far = [0] * len(weights)
-    seen: set[int] = set()
-    for start in range(len(weights)):
-        if start in seen:
-            continue
-        island = _distances(neighbours, start)
-        seen |= island.keys()
-        most = max(weights[n] for n in island)
-        busy = [n for n in island if weights[n] > 0.25 * most] if len(island) > 200 else list(island)
-        paths = {n: _distances(neighbours, n) for n in busy}
-        centre = min(busy, key=lambda c: sum(weights[n] * d for n, d in paths[c].items()))
-        for n, d in paths[centre].items():
-            far[n] = d
-    return far
-
-
-def _distances(neighbours: list[set[int]], start: int) -> dict[int, int]:
-    found, edge = {start: 0}, [start]
-    while edge:
-        edge = [m for n in edge for m in neighbours[n] if m not in found and not found.setdefault(m, found[n] + 1) < 0]
-    return found
-
-
-def _number(sizes: list[int], waits: list[bool], order: list[int], columns: list[set[int]]) -> Pattern:
-    new = {old: k for k, old in enumerate(order)}
-    rows = [sorted(new[m] for m in column) for column in columns]
-    first = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
-    place = {(q, p): int(first[p] + k) for p, column in enumerate(rows) for k, q in enumerate(column)}
-    update: list[int] = []
-    update_at = [0]
-    touched: set[int] = set()
-    fresh = []
-    for p, column in enumerate(rows):
-        fresh.append(int(not waits[order[p]] and p not in touched))
-        touched |= set(column)
-        for i, a in enumerate(column):
-            update += [place[b, a] for b in column[i + 1 :]]
-        update_at.append(len(update))
-    return Pattern(
-        size=np.array([sizes[n] for n in order], np.int64),
-        fresh=np.array(fresh, np.int64),
-        first=first,
-        row=np.array([q for column in rows for q in column], np.int64),
-        parent=np.array([column[0] if column else -1 for column in rows], np.int64),
-        update=np.array(update, np.int64),
-        update_at=np.array(update_at, np.int64),
-    )
-
-
-def allocate(pattern: Pattern) -> Factor:
+def new_factor(nodes: int, blocks: int) -> Factor:
     """Memory for the numbers."""
-    nodes, blocks = len(pattern.size), len(pattern.row)
     shape = (BLOCK, BLOCK)
-    return Factor(np.zeros((nodes, *shape)), np.zeros((blocks, *shape)), np.zeros((blocks, *shape)))
+    return Factor(
+        np.zeros(nodes, np.int64), np.zeros((nodes, *shape)), np.zeros((blocks, *shape)), np.zeros((blocks, *shape))
+    )
 
 
 @inline
@@ -198,13 +91,13 @@ def _apply_body(d, b, m, out):
 
 
 @kernel
-def factorise(p, f):
+def factorise(p, f, begin, end):
     """`f.diagonal` and `f.above` hold K; afterwards inverses of D and L'."""
-    for c in range(p.size.size):
+    for c in range(begin, end):
         n = p.size[c]
         d = f.diagonal[c]
         first, last = p.first[c], p.first[c + 1]
-        if p.fresh[c] == 1:
+        if f.fresh[c] == 1:
             _invert_body(d)
             for s in range(first, last):
                 if p.size[p.row[s]] == 6:
@@ -228,17 +121,17 @@ def factorise(p, f):
 
 
 @kernel
-def forward(p, f, x):
+def forward(p, f, x, begin, end):
     """`x` [nodes, 6] = inverse of L times `x`, in place."""
-    for c in range(p.size.size):
+    for c in range(begin, end):
         for s in range(p.first[c], p.first[c + 1]):
             spread(f.right[s], x[c], x[p.row[s]], p.size[c], p.size[p.row[s]])
 
 
 @kernel
-def backward(p, f, x):
+def backward(p, f, x, begin, end):
     """`x` = inverse of D L' times `x`, in place."""
-    for c in range(p.size.size - 1, -1, -1):
+    for c in range(end - 1, begin - 1, -1):
         n, y = p.size[c], x[c]
         scale(f.diagonal[c], y, y, n)
         for s in range(p.first[c], p.first[c + 1]):
@@ -258,7 +151,7 @@ def backward(p, f, x):
 
 
 @kernel
-def solve(p, f, x):
+def solve(p, f, x, begin, end):
     """`x` [nodes, 6] = inverse of K times `x`, in place."""
-    forward(p, f, x)
-    backward(p, f, x)
+    forward(p, f, x, begin, end)
+    backward(p, f, x, begin, end)

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hilnode.jit import kernel
-from hilnode.record import F1, F2, I1, Record, viewer
+from hilnode.record import F2, I1, Record, viewer
 from hilnode.signals import Signal
 from plant.abi import OK, Plant, Task, step_function
 from plant.algebra import rotate
 from plant.compile import Engine
 from plant.model import Bound, Turning, view_engine
-from plant.spook import CONTACTS_FULL
+from plant.spook import CONTACTS_FULL, PLACED
 from plant.spook import step as spook_step
 from plant.world import Joint
 
@@ -30,7 +30,6 @@ class Machine(NamedTuple):
     """What the step needs beside the engine."""
 
     engine: int  # address of its record
-    scratch: F2
     target: I1  # [inputs] actuator
     is_position: I1  # [inputs] 1 = a servo's position, 0 = a motor's speed
     joint: I1  # [outputs]
@@ -38,7 +37,7 @@ class Machine(NamedTuple):
     start_pos: F2  # [b, 3] at compile
     start_quat: F2
     start_vel: F2
-    start_angle: F1
+    start_angle: F2
 
 
 _view = viewer(Machine)
@@ -49,7 +48,7 @@ def _show(m, e, outputs, poses):
     """Joint coordinates and the poses of the bodies' frames."""
     for k in range(m.joint.size):
         j = m.joint[k]
-        outputs[k] = e.data.row.slide[j, 2] if m.is_slide[k] == 1 else e.data.state.angle[j]
+        outputs[k] = e.data.row.slide[j, 2] if m.is_slide[k] == 1 else e.data.state.angle[j, 0]
     for b in range(e.model.body.mass.size):
         q, com = e.data.state.quat[b], e.model.body.com[b]
         x, y, z = rotate(q, com[0], com[1], com[2])
@@ -71,7 +70,7 @@ def step(self, n, params, inputs, outputs, poses):
             e.data.target.position[m.target[k]] = inputs[k]
         else:
             e.data.target.speed[m.target[k]] = inputs[k]
-    status = spook_step(e, m.scratch)
+    status = spook_step(e)
     if status == OK:
         _show(m, e, outputs, poses)
     return status
@@ -90,7 +89,10 @@ def reset(self, n, params, inputs, outputs, poses):
     e.data.contact.old_count[0] = 0
     e.data.bounded.kept[:] = 0
     e.data.row.force[:] = 0.0
-    e.data.status[3] = 0
+    e.data.status[PLACED] = 0
+    s.asleep[:] = 0
+    s.rested[:] = 0.0
+    e.data.graph.dirty[0] = 1
     _show(m, e, outputs, poses)
     return OK
 
@@ -104,7 +106,6 @@ def as_plant(engine: Engine, name: str) -> Plant:
     record = Record(
         Machine(
             engine=engine.record.address,
-            scratch=engine.scratch,
             target=np.array([i for i, _ in acts], np.int64),
             is_position=np.array([a.gain > 0 for _, a in acts], np.int64),
             joint=np.array([i for i, _ in shown], np.int64),

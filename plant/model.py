@@ -1,9 +1,9 @@
 """The engine's arrays: `Model`, constant after compile, and `Data`, everything that changes. Grouped by the
 stage that writes them.
 
-Indices: body b, joint j, node n (bodies and joints in the order of elimination), bounded row k, contact c. A
-body of -1 is the ground. SI units, z up, quaternions w x y z, velocities and angular velocities in world axes
-at the centre of mass.
+Indices: body b, joint j, coupling p, node n (bodies, joints and couplings in the order of elimination), bounded
+row k, contact c. A body of -1 is the ground. SI units, z up, quaternions w x y z, velocities and angular velocities in
+world axes at the centre of mass.
 """
 
 from __future__ import annotations
@@ -12,35 +12,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hilnode.record import F1, F2, F3, I1, I2, viewer
-from plant.ldl import Factor, Pattern
+from plant.collide.scene import Scene
+from plant.kinds import BodyKind, Bound, Solver, Stepper, Turning
+from plant.ldl import Factor
+from plant.order import Pattern, Sketch
+
+__all__ = ["BodyKind", "Bound", "Solver", "Stepper", "Turning"]  # handed on
 
 ROWS = 6  # of a joint
-
-
-class BodyKind(IntEnum):
-    """How a body moves."""
-
-    DYNAMIC = 0
-    KINEMATIC = 1  # by its given velocity
-    STATIC = 2
-
-
-class Turning(IntEnum):
-    """How a joint's angular rows are written: by how many turning axes it leaves free."""
-
-    ALL_FREE = 0  # ball: no angular row
-    NONE_FREE = 1  # fixed, prismatic: three rows, vector part of the relative quaternion
-    ONE_FREE = 2  # hinge: axis z of both frames stays parallel, two rows
-    TWO_FREE = 3  # universal: x of A stays square to y of B, one row
-
-
-class Bound(IntEnum):
-    """What a bounded row is for."""
-
-    MOTOR = 0
-    LIMIT = 1
-    FRICTION = 2  # in a joint
-    CONTACT = 3  # normal; its two friction rows follow
+DISTANCE = 6  # code of a row that keeps two points apart by a length
 
 
 class Setup(NamedTuple):
@@ -50,9 +30,17 @@ class Setup(NamedTuple):
     gx: float  # gravity [m/s^2]
     gy: float
     gz: float
+    stepper: int  # Stepper
+    solver: int  # Solver
     friction_rounds: int  # scaled-box iterations, Vortex 2.5.2
-    pivots: int  # most principal pivots in a step
+    newtons: int  # most factorisations in a step and island
+    sweeps: int  # of iterative solves
+    relaxation: float  # of iterative sweeps: 1 = Gauss-Seidel
     visible: float  # a gap in a joint that is closed at once [m]; smaller ones are left to the stabilisation
+    slow: float  # [m/s] below it a contact sticks
+    quiet: float  # [m/s] an approach slower than this does not bounce
+    margin: float  # [m] a gap across which contacts are listed
+    sleep_after: float  # [s] an island that is at rest for so long is put to sleep; 0 = never
 
 
 class Bodies(NamedTuple):
@@ -62,14 +50,12 @@ class Bodies(NamedTuple):
     mass: F1  # [kg]
     inertia: F3  # [b, 3, 3] about the centre of mass, body axes [kg m^2]
     com: F2  # [b, 3] centre of mass in the body's frame [m]
-    node: I1  # [b] its node, -1 = none
-    path: I2  # [b, longest] its node and all ancestors, rising
-    path_length: I1
 
 
 class Joints(NamedTuple):
     """Constant properties of joints."""
 
+    on: I1  # 1 = holds, 0 = taken away, broken or switched off
     a: I1  # first body
     b: I1  # second body
     pa: F2  # [j, 3] anchor from a's centre of mass, in a's axes [m]
@@ -77,26 +63,59 @@ class Joints(NamedTuple):
     pb: F2
     qb: F2
     turning: I1  # Turning
-    axis: I2  # [j, ROWS] 0..2 linear x y z, 3.. angular row; -1 = padding
+    axis: I2  # [j, ROWS] 0..2 linear x y z, 3.. angular row, DISTANCE; -1 = padding
+    rows: I1  # [j] locked axes and actuated coordinates
+    length: F1  # [j] of a distance row [m]
     sigma: F2  # [j, ROWS] regularisation, SPOOK eq. 9
     upsilon: F2  # [j, ROWS] stabilisation, SPOOK eq. 9
     rigid: I1  # [j] 1 = as stiff as can be: gaps are closed; 0 = it gives way on purpose
-    node: I1
-    block_a: I1  # [j] block of the pair (joint, a), -1 = none
-    block_b: I1
-    over_a: I1  # [j] 1 = the joint comes after body a in the order: the block is G, else G'
-    over_b: I1
+    strength: F1  # [j] pull or push that it bears before it breaks [N]; inf = any
+    twist: F1  # [j] torque that it bears [N m]
+
+
+class Couplings(NamedTuple):
+    """One row over free coordinates of up to three joints: sum of ratio x coordinate = offset. Gears, racks, screws."""
+
+    on: I1
+    joint: I2  # [p, 3] -1 = none
+    axis: I2  # [p, 3] 0..2 slide, 5 turn
+    ratio: F2  # [p, 3]
+    body: I2  # [p, ENDS] the bodies that the row touches, each once
+    sigma: F1
+    upsilon: F1
 
 
 class Actuators(NamedTuple):
-    """Bounded rows of joints: motors, limits and friction on a free axis."""
+    """Bounded rows of joints: motors, limits, friction and springs on a free axis."""
 
+    on: I1
     joint: I1
-    axis: I1  # 0..2 linear, 5 = the free angle about z
+    axis: I1  # free coordinate, see `coordinate`
+    slot: I1  # row of its coordinate in the joint's node, beyond the locked ones; actuators of one axis share it
     kind: I1  # Bound
     side: F1  # limits: +1 lower, -1 upper
     sigma: F1  # from stiffness and damping
     upsilon: F1
+    bounce: F1  # limits: restitution
+
+
+class Springs(NamedTuple):
+    """Spring and damper between a point of a and a point of b, along the line that joins them."""
+
+    on: I1
+    a: I1
+    b: I1
+    pa: F2  # [s, 3] from the centre of mass, body axes [m]
+    pb: F2
+    rest: F1  # [m]
+    stiffness: F1  # [N/m]
+    damping: F1  # [N s/m]
+    low: F1  # [N] least force, pull negative
+    high: F1
+    table: I1  # [s] first entry of its table, -1 = linear
+    table_size: I1
+    table_x: F1  # stretch [m], all tables one after the other
+    table_y: F1  # force that pulls the points together [N]
 
 
 class Targets(NamedTuple):
@@ -112,25 +131,15 @@ class Targets(NamedTuple):
 class Materials(NamedTuple):
     """Contact properties per pair of materials."""
 
-    friction: F1
+    friction: F1  # dynamic
+    stiction: F1  # static
+    bounce: F1  # restitution
+    stiffness: F1  # [N/m]
     sigma: F1
     upsilon: F1
     adhesion: F1  # [N]
     slip: F1  # [m/(N s)] inverse of a drag coefficient
     pair: I2  # [material, material] index
-
-
-class Shapes(NamedTuple):
-    """What can touch: spheres of bodies, planes of the ground."""
-
-    body: I1  # [s]
-    centre: F2  # [s, 3] from the centre of mass, body axes [m]
-    radius: F1  # [m]
-    material: I1
-    plane: F2  # [p, 4] unit normal and offset along it [m]
-    plane_material: I1
-    apart: I2  # [b, b] 1 = the two may touch: they share no joint
-    margin: F1  # [1] contacts are listed when nearer than this [m]
 
 
 class Model(NamedTuple):
@@ -139,10 +148,10 @@ class Model(NamedTuple):
     setup: Setup
     body: Bodies
     joint: Joints
+    coupling: Couplings
     actuator: Actuators
+    spring: Springs
     material: Materials
-    shape: Shapes
-    pattern: Pattern
 
 
 class State(NamedTuple):
@@ -152,7 +161,10 @@ class State(NamedTuple):
     quat: F2  # [b, 4]
     vel: F2  # [b, 6] linear [m/s], angular [rad/s]
     wrench: F2  # [b, 6] force [N] and torque [N m] from outside, kept until changed
-    angle: F1  # [j] free angle of a hinge, unwound [rad]
+    angle: F2  # [j, 2] free angle of a hinge, or the two of a universal joint, unwound [rad]
+    asleep: I1  # [b] 1 = at rest with its island, left out of everything until something comes
+    rested: F1  # [b] how long it has been slow [s]
+    bed: I1  # [b] number of the sleeping island it belongs to
 
 
 class Frames(NamedTuple):
@@ -160,6 +172,7 @@ class Frames(NamedTuple):
 
     rot: F3  # [b, 3, 3]
     inertia: F3  # [b, 3, 3] world axes
+    inverse: F3  # [b, 3, 3] of it; kept where an island is solved by iteration
     momentum: F2  # [b, 6] M v + h f
 
 
@@ -169,11 +182,24 @@ class JointRows(NamedTuple):
     ga: F3  # [j, ROWS, 6]
     gb: F3
     error: F2  # [j, ROWS] violation [m, rad]
+    drive: F2  # [j, ROWS] actuated coordinates: inverse compliance of all actuators of the row that are free
+    goal: F2  # [j, ROWS] and the sum of their right-hand sides over compliance
     curve: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
     force: F2  # [j, ROWS] reaction [N, N m], along the row
+    pull: F2  # [j, 3] linear reaction on b, world axes [N]
     axes: F3  # [j, 3, 3] joint frame of a in world axes, by rows
     arm: F3  # [j, 2, 3] anchors from the centres of mass, world axes
     slide: F2  # [j, 3] b's anchor from a's, in joint axes
+    spin_axis: F2  # [j, 3] second axis of a universal joint: y of frame B, world
+
+
+class CouplingRows(NamedTuple):
+    """Computed by coupling."""
+
+    g: F3  # [p, ENDS, 6]
+    error: F1
+    offset: F1  # [p] what the sum was at compile
+    force: F1
 
 
 class Contacts(NamedTuple):
@@ -186,6 +212,7 @@ class Contacts(NamedTuple):
     depth: F1  # > 0 overlapping [m]
     pair: I1  # material pair
     feature: I1  # persistent id of what touches what
+    friction: F1  # static or dynamic coefficient of this step
     impulse: F2  # [c, 3] normal and two tangents [N s], of the last step
     tangent: F2  # [c, 3] first tangent of the last step
     new: I1  # [1] contacts that the step before did not have
@@ -195,33 +222,78 @@ class Contacts(NamedTuple):
     old_tangent: F2
 
 
-class Bounded(NamedTuple):
-    """Bounded rows of this step: actuators, then contacts with two friction rows each. Computed by bounded."""
+class Rows(NamedTuple):
+    """Bounded rows of this step: actuators, springs, then contacts with two friction rows each.
+
+    They are written by `actuators`, `springs` and `contacts`, and solved by `newton` or `sweep`.
+    """
 
     count: I1  # type: ignore[assignment]  # [1]
     kind: I1
-    of: I1  # [k] actuator or contact
+    of: I1  # [k] actuator, spring or contact
     a: I1  # [k] bodies
     b: I1
     ga: F2  # [k, 6]
     gb: F2
     rhs: F1
+    given: F1  # [k] part of G v that comes from bodies which the solve can not change
+    hits: I1  # [k] 1 = takes part in an impact: its gap closes within the step
+    bounce: F1  # [k] speed to leave with after an impact, 0 = none
+    excess: F1  # [k] violation that is left to projection [m, rad]
     sigma: F1
     low: F1  # impulse bounds [N s]
     high: F1
     value: F1  # impulse
     state: I1  # 0 free, -1 at low, +1 at high
+    ought: I1  # [k] state that the last solve says it should have
     kept: I1  # [actuator] state of its row in the last step: where the next one starts
-    path: I2  # [k, longest] nodes
-    path_length: I1
-    y: F3  # [k, longest, 6] forward-substituted
-    z: F3  # [k, longest, 6] D^-1 y
-    here: I2  # [n, k] rows that pass a node: row x 65536 + slot in its path
-    here_count: I1  # [n]
-    matrix: F2  # [k, k]
-    chol: F2  # [k, k]
-    work: F1
-    free: I1
+    speed: F1  # [k] G v of the last solve
+    speed_before: F1  # [k] of the one before, for the line search
+    value_before: F1
+    block: I1  # [k] block of its two bodies in the factor, -1 = none
+    slot: I1  # [k] actuators: row in the node of their joint, -1 = eliminated before the bodies
+    joint: I1  # [k] of actuators
+    side: F1  # [k] sign of the row against the coordinate of its joint
+    by_island: I1  # [k] rows sorted by island
+    back: F2  # [k, 12] M^-1 G' of both bodies, for iteration
+    diagonal: F1  # [k] G M^-1 G' + sigma
+    step: F1  # [k] for the gradient
+
+
+class Graph(NamedTuple):
+    """Who hangs together with whom, and where that is in the factor. Written by `graph`."""
+
+    dirty: I1  # [1] 1 = a joint or a body came or went: build it again
+    body_node: I1  # [b] -1 = not in the factor
+    joint_node: I1  # [j]
+    coupling_node: I1  # [p]
+    owner: I1  # [n] body, or bodies + joint, or bodies + joints + coupling
+    block: I2  # [j + p, ENDS] block of a constraint and each of its bodies, -1 = none
+    over: I2  # [j + p, ENDS] 1 = the constraint comes after the body in the order: the block is G, else G'
+    root: I1  # [b] union-find
+    island: I1  # [b] -1 = none
+    islands: I1  # [3] how many; how often the graph was built; islands that are solved by iteration
+    first: I1  # [islands + 1] first node of each
+    row_first: I1  # [islands + 1] first of its rows in `by_island`
+    solver: I1  # [islands]
+    strained: I1  # [islands] 1 = over-constrained: redundant joints share their load by compliance
+    members: I1  # [islands] bodies
+    loops: I1  # [islands] edges beyond a tree
+    local: I1  # [b + j + p] number in the sketch
+    list: I1  # [b + j + p] what is in the sketch
+    head: I1  # [islands] lists of what belongs to each, linked by `next`
+    next: I1  # [b + j + p]
+    pair_head: I1  # [islands] lists of springs and contacts between two moving bodies
+    pair_next: I1
+    key: I1  # hash table of pairs of bodies that share a block
+    block_of: I1
+
+
+class Warm(NamedTuple):
+    """Contacts of the last step by feature: a hash table."""
+
+    key: I1
+    place: I1
 
 
 class Data(NamedTuple):
@@ -230,13 +302,18 @@ class Data(NamedTuple):
     state: State
     frame: Frames
     row: JointRows
+    coupled: CouplingRows
     contact: Contacts
-    bounded: Bounded
+    warm: Warm
+    bounded: Rows
     target: Targets
+    graph: Graph
+    sketch: Sketch
+    pattern: Pattern
     factor: Factor
-    centre: F2  # [s, 3] of spheres, world [m]
     x: F2  # [n, 6] right-hand side, then solution
-    status: I1  # [4] contacts left out, pivots of the last step, times iteration had to help, 1 = rows fit the poses
+    scratch: F2  # [10, 6]
+    status: I1  # [Status]
 
 
 class Engine(NamedTuple):
@@ -244,6 +321,20 @@ class Engine(NamedTuple):
 
     model: Model
     data: Data
+    scene: Scene
+
+
+class Status(IntEnum):
+    """Places in `Data.status`."""
+
+    LEFT_OUT = 0  # contacts that found no room in this step
+    FACTORS = 1  # factorisations of this step
+    HELPED = 2  # times since compile that iteration had to finish a direct solve
+    PLACED = 3  # 1 = frames and rows fit the poses; 0 = poses were set from outside
+    IMPACTS = 4  # impact stages since compile
+    BROKEN = 5  # joints broken since compile
+    IMPACT_NOW = 6  # 1 = the solve is that of an impact stage
+    COUNT = 8
 
 
 view_engine = viewer(Engine)

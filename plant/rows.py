@@ -11,6 +11,8 @@ from A's body:
                      ONE_FREE    g_1 = b_z . a_x, g_2 = b_z . a_y;  g' = (b_z x a_i) . (w_B - w_A)
                      TWO_FREE    g = b_y . a_x;                       g' = (b_y x a_x) . (w_B - w_A)
 
+    distance         g = |o_B - o_A| - length, along u = (o_B - o_A) / |o_B - o_A|: a linear row whose axis is u
+
 Beside each g stands its second derivative at constant velocities: what the linearised g misses in a step. SPOOK
 leaves it out; with it the joints of a fast chain stay together ten to a hundred times better at the same cost.
 
@@ -25,6 +27,7 @@ from hilnode.jit import inline, kernel
 from plant.algebra import cross, quat_mul, rotation
 
 ALL_FREE, NONE_FREE, ONE_FREE, TWO_FREE = 0, 1, 2, 3
+DISTANCE = 6
 
 
 @inline
@@ -63,11 +66,18 @@ def _bend(wa, ax, ay, az, dx, dy, dz, ux, uy, uz, cx, cy, cz):
     return qx * dx + qy * dy + qz * dz + 2.0 * (px * ux + py * uy + pz * uz) + ax * cx + ay * cy + az * cz
 
 
+@inline
+def _unwound(angle, before):
+    """The turn that differs from `angle` by whole revolutions and is nearest to `before`."""
+    return angle + 2.0 * math.pi * round((before - angle) / (2.0 * math.pi))
+
+
 @kernel
 def joint_rows(e, scratch):
     """All joints: axes, arms, Jacobians and errors."""
     for j in range(e.model.joint.a.size):
-        _one_joint(e, j, scratch)
+        if e.model.joint.on[j] == 1:
+            _one_joint(e, j, scratch)
 
 
 @kernel
@@ -114,8 +124,16 @@ def _one_joint(e, j, scratch):
     if turning == ONE_FREE:  # the free angle about z, unwound
         c = axes[0, 0] * rb[0, 0] + axes[0, 1] * rb[1, 0] + axes[0, 2] * rb[2, 0]
         s = axes[1, 0] * rb[0, 0] + axes[1, 1] * rb[1, 0] + axes[1, 2] * rb[2, 0]
-        angle = math.atan2(s, c)
-        state.angle[j] = angle + 2.0 * math.pi * round((state.angle[j] - angle) / (2.0 * math.pi))
+        state.angle[j, 0] = _unwound(math.atan2(s, c), state.angle[j, 0])
+    if turning == TWO_FREE:  # about x of A, then about y of B
+        y = row.spin_axis[j]
+        y[0], y[1], y[2] = rb[0, 1], rb[1, 1], rb[2, 1]
+        c = axes[1, 0] * y[0] + axes[1, 1] * y[1] + axes[1, 2] * y[2]
+        s = axes[2, 0] * y[0] + axes[2, 1] * y[1] + axes[2, 2] * y[2]
+        state.angle[j, 0] = _unwound(math.atan2(s, c), state.angle[j, 0])
+        c = axes[0, 0] * rb[0, 0] + axes[0, 1] * rb[1, 0] + axes[0, 2] * rb[2, 0]
+        s = axes[0, 0] * rb[0, 2] + axes[0, 1] * rb[1, 2] + axes[0, 2] * rb[2, 2]
+        state.angle[j, 1] = _unwound(math.atan2(s, c), state.angle[j, 1])
     if turning == NONE_FREE:
         w = qa[0] * qb[0] + qa[1] * qb[1] + qa[2] * qb[2] + qa[3] * qb[3]
         sign = 2.0 if w >= 0.0 else -2.0
@@ -128,14 +146,26 @@ def _one_joint(e, j, scratch):
         if axis < 0:
             continue
         ga, gb = row.ga[j], row.gb[j]
-        if axis < 3:
-            nx, ny, nz = axes[axis, 0], axes[axis, 1], axes[axis, 2]
-            row.error[j, k] = row.slide[j, axis]
+        if axis < 3 or axis == DISTANCE:
+            if axis == DISTANCE:
+                length = math.sqrt(dx * dx + dy * dy + dz * dz)
+                nx, ny, nz = axes[0, 0], axes[0, 1], axes[0, 2]
+                if length > 0.0:
+                    nx, ny, nz = dx / length, dy / length, dz / length
+                row.error[j, k] = length - joint.length[j]
+            else:
+                nx, ny, nz = axes[axis, 0], axes[axis, 1], axes[axis, 2]
+                row.error[j, k] = row.slide[j, axis]
             px, py, pz = cross(sx, sy, sz, nx, ny, nz)
             _put(ga, k, -nx, -ny, -nz, -px, -py, -pz)
             px, py, pz = cross(arms[1, 0], arms[1, 1], arms[1, 2], nx, ny, nz)
             _put(gb, k, nx, ny, nz, px, py, pz)
-            row.curve[j, k] = _bend(wa, nx, ny, nz, dx, dy, dz, ux, uy, uz, cx, cy, cz)
+            if axis == DISTANCE:
+                speed = ux * nx + uy * ny + uz * nz
+                across = ux * ux + uy * uy + uz * uz - speed * speed
+                row.curve[j, k] = nx * cx + ny * cy + nz * cz + (across / length if length > 0.0 else 0.0)
+            else:
+                row.curve[j, k] = _bend(wa, nx, ny, nz, dx, dy, dz, ux, uy, uz, cx, cy, cz)
             continue
         if turning == NONE_FREE:
             nx, ny, nz = axes[axis - 3, 0], axes[axis - 3, 1], axes[axis - 3, 2]

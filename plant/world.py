@@ -15,22 +15,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilnode.signals import nearest
-from plant.model import Bound, Turning
+from plant.collide.scene import EVERYTHING
+from plant.collide.shapes import Plane, Shape, Sphere
+from plant.model import DISTANCE, Bound, Turning
 
 if TYPE_CHECKING:
     from plant.compile import Engine
 
 Vector = NDArray[np.float64]
-Axis = Literal["x", "y", "z", "turn"]
+Axis = Literal["x", "y", "z", "turn", "turn_a", "turn_b", "about_x", "about_y", "about_z"]
 
-RIGID = 1e11
-"""[N/m, N m/rad] stiffness of a locked axis when none is given: no machine part is stiffer."""
+RIGID = math.inf
+"""[N/m, N m/rad] stiffness of a locked axis when none is given: it gives way by rounding alone."""
+
+
+ABOUT = 8  # first of the three axis codes of a turn that has a speed but no angle
 
 
 class WorldError(ValueError):
@@ -54,7 +59,7 @@ class Body:
 
 @dataclass
 class Actuator:
-    """A motor, a limit or friction on a free axis of a joint."""
+    """A motor, a limit, friction or a spring on a free axis of a joint."""
 
     name: str
     joint: str
@@ -68,6 +73,7 @@ class Actuator:
     high: float = math.inf
     stiffness: float = RIGID
     damping_time: float | None = None
+    restitution: float = 0.0
 
 
 @dataclass
@@ -84,13 +90,56 @@ class Joint:
     stiffness: float = RIGID
     damping_time: float | None = None  # [s] damping over stiffness; None = two steps
     at_b: Vector | None = None  # where b's anchor is, if not at the same place
+    length: float = 0.0  # [m] of a distance row
+    strength: float = math.inf  # [N] pull at which it breaks
+    twist: float = math.inf  # [N m] torque at which it breaks
+
+
+@dataclass
+class Coupling:
+    """Free coordinates of joints in a fixed ratio: the sum of ratio x coordinate stays what it was."""
+
+    name: str
+    terms: tuple[tuple[str, int, float], ...]  # joint, axis, ratio
+
+
+@dataclass
+class Spring:
+    """A spring and damper between two points."""
+
+    name: str
+    a: str | None
+    b: str | None
+    at_a: Vector
+    at_b: Vector
+    rest: float
+    stiffness: float
+    damping: float
+    low: float
+    high: float
+    table: tuple[Vector, Vector] | None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A shape on a body, or on the ground."""
+
+    body: str | None
+    shape: Shape
+    at: Vector
+    quat: Vector
+    material: str
+    group: int
+    mask: int
 
 
 @dataclass(frozen=True)
 class Material:
     """What happens where two materials touch."""
 
-    friction: float = 0.5
+    friction: float = 0.5  # dynamic
+    stiction: float | None = None  # static; None = as dynamic
+    restitution: float = 0.0
     stiffness: float = 1e8  # [N/m]
     damping_time: float | None = None  # [s] damping over stiffness; None = two steps
     adhesion: float = 0.0  # [N]
@@ -103,11 +152,16 @@ class World:
 
     gravity: Sequence[float] = (0.0, 0.0, -9.80665)
     visible: float = 4e-6  # [m] gap in a joint that is closed at once
+    margin: float = 2e-3  # [m] contacts are listed across a gap smaller than this
+    slow: float = 1e-4  # [m/s] a contact that slips more slowly sticks
+    quiet: float | None = None  # [m/s] slower approaches do not bounce; None = four steps of free fall
+    sleep_after: float = 0.0  # [s] islands at rest for so long are left alone until something comes; 0 = never
     bodies: dict[str, Body] = field(default_factory=dict)
     joints: dict[str, Joint] = field(default_factory=dict)
     actuators: dict[str, Actuator] = field(default_factory=dict)
-    spheres: list[tuple[str, Vector, float, str]] = field(default_factory=list)
-    planes: list[tuple[Vector, float, str]] = field(default_factory=list)
+    couplings: dict[str, Coupling] = field(default_factory=dict)
+    springs: dict[str, Spring] = field(default_factory=dict)
+    shapes: list[Placed] = field(default_factory=list)
     materials: dict[tuple[str, str], Material] = field(default_factory=dict)
 
     def body(
@@ -161,26 +215,25 @@ class World:
         stiffness: float = RIGID,
         damping_time: float | None = None,
         at_b: ArrayLike | None = None,
+        length: float = 0.0,
+        strength: float = math.inf,
+        twist: float = math.inf,
     ) -> str:
         """The six-axis joint at the world point `at`, its z along `axis` and its x near `reference`."""
         self._new(name, self.joints, "joint")
-        for body in (a, b):
-            if body is not None and body not in self.bodies:
-                raise WorldError(f"joint {name!r}: no body {body!r}: {nearest(body, list(self.bodies))}")
-        if a is None and b is None:
-            raise WorldError(f"joint {name!r} connects the ground with itself: name a body")
-        if a == b:
-            raise WorldError(f"joint {name!r} connects body {a!r} with itself")
-        if not 0 < stiffness < math.inf:
-            raise WorldError(
-                f"joint {name!r}: stiffness {stiffness} must be positive and finite; a rigid one has {RIGID:g}"
-            )
+        self._two_bodies(f"joint {name!r}", a, b)
+        if not stiffness > 0:
+            raise WorldError(f"joint {name!r}: stiffness {stiffness} must be positive; a rigid joint has {RIGID}")
+        if not (strength > 0 and twist > 0):
+            raise WorldError(f"joint {name!r}: strength {strength} and twist {twist} must be positive, or left out")
         if damping_time is not None and not 0 <= damping_time < math.inf:
             raise WorldError(f"joint {name!r}: damping_time {damping_time} s must not be negative")
         quat = frame_along(name, np.array(axis, float), None if reference is None else np.array(reference, float))
         where = _three(f"joint {name!r}: at", at)
         other = None if at_b is None else _three(f"joint {name!r}: at_b", at_b)
-        self.joints[name] = Joint(name, a, b, where, quat, locked, turning, stiffness, damping_time, other)
+        self.joints[name] = Joint(
+            name, a, b, where, quat, locked, turning, stiffness, damping_time, other, length, strength, twist
+        )
         return name
 
     def ball(self, name: str, a: str | None, b: str | None, *, at: ArrayLike, **options: float) -> str:
@@ -222,25 +275,258 @@ class World:
         return self.joint(name, a, b, at=at, axis=axis, locked=(0, 1), turning=Turning.ALL_FREE, **options)
 
     def universal(
-        self, name: str, a: str | None, b: str | None, *, at: ArrayLike, axis_a: ArrayLike, axis_b: ArrayLike
+        self,
+        name: str,
+        a: str | None,
+        b: str | None,
+        *,
+        at: ArrayLike,
+        axis_a: ArrayLike,
+        axis_b: ArrayLike,
+        **options: float,
     ) -> str:
-        """Turns about an axis of a and a square one of b."""
-        x, y = _three(f"joint {name!r}: axis_a", axis_a), _three(f"joint {name!r}: axis_b", axis_b)
+        """Turns about an axis of a (`turn_a`) and a square one of b (`turn_b`)."""
+        return self._two_axes(name, a, b, at, axis_a, axis_b, (0, 1, 2, 3), options)
+
+    def car_wheel(
+        self,
+        name: str,
+        chassis: str | None,
+        wheel: str,
+        *,
+        at: ArrayLike,
+        steering: ArrayLike,
+        axle: ArrayLike,
+        **options: float,
+    ) -> str:
+        """A wheel that travels along the steering axis (`x`), steers about it (`turn_a`) and rolls (`turn_b`).
+
+        Travel is free until a spring (`spring_on`) and limits hold it, steering until a servo does.
+        """
+        return self._two_axes(name, chassis, wheel, at, steering, axle, (1, 2, 3), options)
+
+    def _two_axes(
+        self,
+        name: str,
+        a: str | None,
+        b: str | None,
+        at: ArrayLike,
+        axis_a: ArrayLike,
+        axis_b: ArrayLike,
+        locked: tuple[int, ...],
+        options: dict[str, float],
+    ) -> str:
+        x, y = _three(f"joint {name!r}: first axis", axis_a), _three(f"joint {name!r}: second axis", axis_b)
         if not abs(x @ y) <= 1e-6 * np.linalg.norm(x) * np.linalg.norm(y):
-            raise WorldError(f"joint {name!r}: the axes of a universal joint must be square to each other")
+            raise WorldError(f"joint {name!r}: its two axes must be square to each other")
         return self.joint(
-            name, a, b, at=at, axis=np.cross(x, y), reference=x, locked=(0, 1, 2, 3), turning=Turning.TWO_FREE
+            name, a, b, at=at, axis=np.cross(x, y), reference=x, locked=locked, turning=Turning.TWO_FREE, **options
         )
 
-    def sphere(
-        self, body: str, *, centre: ArrayLike = (0, 0, 0), radius: float = 0.0, material: str = "default"
+    def distance(
+        self, name: str, a: str | None, b: str | None, *, at_a: ArrayLike, at_b: ArrayLike, **options: float
+    ) -> str:
+        """Two points stay as far apart as they are: a rod without mass."""
+        return self.joint(
+            name,
+            a,
+            b,
+            at=at_a,
+            at_b=at_b,
+            length=_apart(name, at_a, at_b),
+            locked=(DISTANCE,),
+            turning=Turning.ALL_FREE,
+            **options,
+        )
+
+    def double_hinge(
+        self,
+        name: str,
+        a: str | None,
+        b: str | None,
+        *,
+        at_a: ArrayLike,
+        at_b: ArrayLike,
+        axis: ArrayLike,
+        **options: float,
+    ) -> str:
+        """Two parallel hinges, one in each body, as far apart as they are: a link without mass between them."""
+        way = _three(f"joint {name!r}: at_b", at_b) - _three(f"joint {name!r}: at_a", at_a)
+        z = _three(f"joint {name!r}: axis", axis)
+        if abs(way @ z) > 1e-6 * np.linalg.norm(way) * np.linalg.norm(z):
+            raise WorldError(f"joint {name!r}: at_a and at_b must lie square to the axis")
+        return self.joint(
+            name,
+            a,
+            b,
+            at=at_a,
+            at_b=at_b,
+            axis=axis,
+            length=_apart(name, at_a, at_b),
+            locked=(2, 3, 4, DISTANCE),
+            turning=Turning.ONE_FREE,
+            **options,
+        )
+
+    def force_constraint(
+        self,
+        name: str,
+        a: str | None,
+        b: str | None,
+        *,
+        at: ArrayLike,
+        axis: ArrayLike = (0, 0, 1),
+        force: ArrayLike = (0, 0, 0),
+        torque: ArrayLike = (0, 0, 0),
+    ) -> str:
+        """Six bounded forces between two bodies: each axis is held against moving with at most so much [N, N m].
+
+        Axes with a bound of zero are free. The speeds that the axes are held at, and the bounds, are those of motors
+        called `<name>.x` to `<name>.about_z`, and may be changed while running.
+        """
+        self.joint(name, a, b, at=at, axis=axis, locked=(), turning=Turning.ALL_FREE)
+        bounds = [*_three(f"{name!r}: force", force), *_three(f"{name!r}: torque", torque)]
+        for axis_name, bound in zip(("x", "y", "z", "about_x", "about_y", "about_z"), bounds, strict=True):
+            if bound:
+                self.motor(f"{name}.{axis_name}", name, axis=axis_name, force=bound)  # type: ignore[arg-type]
+        return name
+
+    def gear(self, name: str, first: str, second: str, *, ratio: float) -> str:
+        """Two hinges turn together: the first by `ratio` times the second (Vortex eq. 43); negative = other way."""
+        return self.couple(name, (first, "turn", 1.0), (second, "turn", -ratio))
+
+    def rack(self, name: str, slider: str, pinion: str, *, radius: float) -> str:
+        """A slider moves by `radius` [m] for each radian of a hinge."""
+        return self.couple(name, (slider, "z", 1.0), (pinion, "turn", -radius))
+
+    def screw(self, name: str, joint: str, *, lead: float) -> str:
+        """A cylindrical joint slides by `lead` [m] for each revolution."""
+        return self.couple(name, (joint, "z", 1.0), (joint, "turn", -lead / (2 * math.pi)))
+
+    def differential(self, name: str, shaft: str, left: str, right: str) -> str:
+        """The shaft's hinge turns by the mean of the other two (Vortex eq. 47, open differential)."""
+        return self.couple(name, (shaft, "turn", 1.0), (left, "turn", -0.5), (right, "turn", -0.5))
+
+    def couple(self, name: str, *terms: tuple[str, Axis, float]) -> str:
+        """The sum of ratio x coordinate over two or three (joint, axis, ratio) stays what it is at compile."""
+        self._new(name, self.couplings, "coupling")
+        if not 2 <= len(terms) <= 3:
+            raise WorldError(f"coupling {name!r}: two or three coordinates, not {len(terms)}")
+        made = []
+        for joint, axis, ratio in terms:
+            self._free_axis(f"coupling {name!r}", joint, _axis(axis))
+            if not (math.isfinite(ratio) and ratio != 0):
+                raise WorldError(f"coupling {name!r}: ratio {ratio} of joint {joint!r} must be finite and not zero")
+            made.append((joint, _axis(axis), float(ratio)))
+        self.couplings[name] = Coupling(name, tuple(made))
+        return name
+
+    def spring(
+        self,
+        name: str,
+        a: str | None,
+        b: str | None,
+        *,
+        at_a: ArrayLike,
+        at_b: ArrayLike,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest: float | None = None,
+        pull_only: bool = False,
+        table: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> str:
+        """A spring [N/m] and damper [N s/m] between two world points; `rest` [m] is their distance if not given.
+
+        `table` = (stretches [m], pulls [N]) replaces the stiffness: rising stretches, linear between them.
+        """
+        self._new(name, self.springs, "spring")
+        self._two_bodies(f"spring {name!r}", a, b)
+        far = _apart(name, at_a, at_b)
+        if not (0 <= stiffness < math.inf and 0 <= damping < math.inf):
+            raise WorldError(f"spring {name!r}: stiffness {stiffness} and damping {damping} must not be negative")
+        made = None
+        if table is not None:
+            made = np.array(table[0], float), np.array(table[1], float)
+            if (
+                made[0].ndim != 1
+                or made[0].shape != made[1].shape
+                or made[0].size < 2
+                or not (np.diff(made[0]) > 0).all()
+            ):
+                raise WorldError(f"spring {name!r}: table needs as many pulls as stretches, two or more, rising")
+        elif stiffness == 0 and damping == 0:
+            raise WorldError(f"spring {name!r}: give a stiffness, a damping or a table")
+        self.springs[name] = Spring(
+            name,
+            a,
+            b,
+            _three(f"spring {name!r}: at_a", at_a),
+            _three(f"spring {name!r}: at_b", at_b),
+            far if rest is None else rest,
+            stiffness,
+            damping,
+            -math.inf,
+            0.0 if pull_only else math.inf,
+            made,
+        )
+        return name
+
+    def spring_on(
+        self, name: str, joint: str, *, axis: Axis = "turn", stiffness: float, damping: float = 0.0, rest: float = 0.0
+    ) -> str:
+        """A spring [N/m, N m/rad] and damper on a free axis of a joint, at rest at `rest` [m, rad]."""
+        if not (0 < stiffness < math.inf and 0 <= damping < math.inf):
+            raise WorldError(f"spring {name!r}: stiffness {stiffness} must be positive, damping {damping} not negative")
+        return self._actuate(
+            Actuator(
+                name,
+                joint,
+                _axis(axis),
+                Bound.SPRING,
+                position=rest,
+                stiffness=stiffness,
+                damping_time=damping / stiffness,
+            )
+        )
+
+    def shape(
+        self,
+        body: str | None,
+        shape: Shape,
+        *,
+        at: ArrayLike = (0, 0, 0),
+        quat: ArrayLike = (1, 0, 0, 0),
+        material: str = "default",
+        group: int = 1,
+        mask: int = EVERYTHING,
     ) -> None:
-        """A sphere that collides, at `centre` in the body's frame; radius 0 is a point."""
-        if body not in self.bodies:
-            raise WorldError(f"sphere: no body {body!r}: {nearest(body, list(self.bodies))}")
-        if not radius >= 0:
-            raise WorldError(f"sphere on body {body!r}: radius {radius} must not be negative")
-        self.spheres.append((body, _three(f"sphere on body {body!r}: centre", centre), float(radius), material))
+        """A shape that collides, placed in the body's frame; several make a compound. None is the ground.
+
+        Two shapes meet if each is in the other's mask: `group` and `mask` are bits. Bodies that share a joint never do.
+        """
+        if body is not None and body not in self.bodies:
+            raise WorldError(f"shape: no body {body!r}: {nearest(body, list(self.bodies))}")
+        turned = np.array(quat, float)
+        if turned.shape != (4,) or not np.linalg.norm(turned) > 0:
+            raise WorldError(f"shape on {body!r}: quat {tuple(turned)} is no rotation")
+        where = _three(f"shape on {body!r}: at", at)
+        turned = turned / np.linalg.norm(turned)
+        self.shapes.append(Placed(body, shape, where, turned, material, group, mask))
+
+    def solid(self, name: str, shape: Shape, *, density: float, material: str = "default", **state: Any) -> str:
+        """A body of one shape, its mass and inertia from the shape and a density [kg/m^3]."""
+        mass, centre, inertia = shape.mass_properties(density)
+        self.body(name, mass=mass, inertia=inertia, com=centre, **state)
+        self.shape(name, shape, material=material)
+        return name
+
+    def sphere(self, body: str, *, centre: ArrayLike = (0, 0, 0), radius: float, material: str = "default") -> None:
+        """A sphere that collides, at `centre` in the body's frame."""
+        try:
+            ball = Sphere(radius)
+        except ValueError as error:
+            raise WorldError(f"sphere on body {body!r}: {error}") from error
+        self.shape(body, ball, at=centre, material=material)
 
     def plane(self, *, normal: ArrayLike = (0, 0, 1), offset: float = 0.0, material: str = "default") -> None:
         """A plane of the ground: points x with normal . x = offset; solid on the side away from the normal."""
@@ -248,14 +534,23 @@ class World:
         size = float(np.linalg.norm(n))
         if not size > 0 or not math.isfinite(offset):
             raise WorldError(f"plane: normal {tuple(n)} needs a direction, offset {offset} must be finite")
-        self.planes.append((n / size, offset / size, material))
+        quat = frame_along("plane", n, None)
+        self.shape(None, Plane(), at=n / size * (offset / size), quat=quat, material=material)
 
     def material(self, one: str, other: str, **properties: float) -> None:
         """Properties of the contact between two materials."""
         made = Material(**properties)
-        if not (made.friction >= 0 and 0 < made.stiffness < math.inf and made.adhesion >= 0 and made.slip >= 0):
+        if not (
+            made.friction >= 0
+            and (made.stiction is None or made.stiction >= made.friction)
+            and 0 <= made.restitution <= 1
+            and 0 < made.stiffness < math.inf
+            and made.adhesion >= 0
+            and made.slip >= 0
+        ):
             raise WorldError(
-                f"material {one!r} on {other!r}: friction, adhesion, slip must be >= 0 and stiffness > 0: {made}"
+                f"material {one!r} on {other!r}: friction, adhesion, slip must be >= 0, stiction >= friction, "
+                f"restitution within 0 and 1, stiffness > 0: {made}"
             )
         self.materials[one, other] = self.materials[other, one] = made
 
@@ -271,12 +566,36 @@ class World:
             Actuator(name, joint, _axis(axis), Bound.MOTOR, position=position, gain=gain, low=-force, high=force)
         )
 
-    def limit(self, name: str, joint: str, *, axis: Axis = "turn", low: float, high: float) -> None:
+    def limit(
+        self,
+        name: str,
+        joint: str,
+        *,
+        axis: Axis = "turn",
+        low: float,
+        high: float,
+        stiffness: float = RIGID,
+        restitution: float = 0.0,
+    ) -> None:
         """Keep a free axis between `low` and `high` [m, rad]."""
         if not low < high:
             raise WorldError(f"limit {name!r} on joint {joint!r}: low {low} must lie below high {high}")
-        self._actuate(Actuator(f"{name}.low", joint, _axis(axis), Bound.LIMIT, 1.0, position=low, low=0.0))
-        self._actuate(Actuator(f"{name}.high", joint, _axis(axis), Bound.LIMIT, -1.0, position=high, low=0.0))
+        if not (stiffness > 0 and 0 <= restitution <= 1):
+            raise WorldError(f"limit {name!r}: stiffness {stiffness} must be positive, restitution within 0 and 1")
+        for end, side, place in (("low", 1.0, low), ("high", -1.0, high)):
+            self._actuate(
+                Actuator(
+                    f"{name}.{end}",
+                    joint,
+                    _axis(axis),
+                    Bound.LIMIT,
+                    side,
+                    position=place,
+                    low=0.0,
+                    stiffness=stiffness,
+                    restitution=restitution,
+                )
+            )
 
     def friction(self, name: str, joint: str, *, axis: Axis = "turn", force: float) -> str:
         """Dry friction of at most `force` [N, N m] in a free axis."""
@@ -284,22 +603,40 @@ class World:
 
     def _actuate(self, actuator: Actuator) -> str:
         self._new(actuator.name, self.actuators, "actuator")
-        if actuator.joint not in self.joints:
-            hint = nearest(actuator.joint, list(self.joints))
-            raise WorldError(f"{actuator.name!r}: no joint {actuator.joint!r}: {hint}")
-        joint = self.joints[actuator.joint]
-        if actuator.axis in joint.locked or (actuator.axis == 5 and joint.turning != Turning.ONE_FREE):
-            raise WorldError(f"{actuator.name!r}: joint {joint.name!r} leaves no such axis free")
+        self._free_axis(repr(actuator.name), actuator.joint, actuator.axis)
+        if actuator.axis >= ABOUT and (actuator.kind != Bound.MOTOR or actuator.gain > 0):
+            raise WorldError(f"{actuator.name!r}: a turn about one of three free axes has a speed but no angle")
         if not actuator.low <= 0 <= actuator.high:
             raise WorldError(f"{actuator.name!r}: its force {actuator.high} must not be negative")
         self.actuators[actuator.name] = actuator
         return actuator.name
 
-    def compile(self, dt: float, *, contacts: int = 64) -> Engine:
-        """Arrays for steps of `dt` seconds, with room for so many contacts; refuses what cannot be, with names."""
+    def _free_axis(self, who: str, name: str, axis: int) -> None:
+        """Refuse an axis that the joint does not leave free, or a joint that is not there."""
+        if name not in self.joints:
+            raise WorldError(f"{who}: no joint {name!r}: {nearest(name, list(self.joints))}")
+        joint = self.joints[name]
+        turning = {5: Turning.ONE_FREE, 6: Turning.TWO_FREE, 7: Turning.TWO_FREE}.get(axis)
+        if axis >= ABOUT:
+            turning = Turning.ALL_FREE
+        if (axis < 3 and axis in joint.locked) or (turning is not None and joint.turning != turning):
+            raise WorldError(f"{who}: joint {name!r} leaves no such axis free")
+
+    def _two_bodies(self, who: str, a: str | None, b: str | None) -> None:
+        """Refuse bodies that are not there, or one and the same."""
+        for body in (a, b):
+            if body is not None and body not in self.bodies:
+                raise WorldError(f"{who}: no body {body!r}: {nearest(body, list(self.bodies))}")
+        if a is None and b is None:
+            raise WorldError(f"{who} connects the ground with itself: name a body")
+        if a == b:
+            raise WorldError(f"{who} connects body {a!r} with itself")
+
+    def compile(self, dt: float, **options: Any) -> Engine:
+        """Arrays for steps of `dt` seconds; refuses what cannot be, with names. Options: see `compile_world`."""
         from plant.compile import compile_world  # it builds on this file
 
-        return compile_world(self, dt, contacts=contacts)
+        return compile_world(self, dt, **options)
 
     def _new(self, name: str, table: Mapping[str, object], what: str) -> None:
         if name in table:
@@ -307,10 +644,18 @@ class World:
 
 
 def _axis(axis: Axis) -> int:
-    known = {"x": 0, "y": 1, "z": 2, "turn": 5}
+    known = {"x": 0, "y": 1, "z": 2, "turn": 5, "turn_a": 6, "turn_b": 7, "about_x": 8, "about_y": 9, "about_z": 10}
     if axis not in known:
         raise WorldError(f"axis {axis!r} is not known: {nearest(axis, list(known))}")
     return known[axis]
+
+
+def _apart(name: str, a: ArrayLike, b: ArrayLike) -> float:
+    """Distance of two points that must not be one."""
+    far = float(np.linalg.norm(_three(f"{name!r}: at_b", b) - _three(f"{name!r}: at_a", a)))
+    if not far > 0:
+        raise WorldError(f"{name!r}: at_a and at_b are the same point")
+    return far
 
 
 def _three(what: str, given: ArrayLike) -> Vector:
@@ -350,6 +695,11 @@ def quaternion(r: Vector) -> Vector:
     values, vectors = np.linalg.eigh(k / 3.0)
     q = vectors[[3, 0, 1, 2], np.argmax(values)]
     return q if q[0] >= 0 else -q
+
+
+def matrix(q: Vector) -> Vector:
+    """Rotation matrix of a unit quaternion."""
+    return np.column_stack([rotated(q, axis) for axis in np.eye(3)])
 
 
 def rotated(q: Vector, v: Vector) -> Vector:

@@ -17,6 +17,7 @@ from mujoco_peer import to_mjcf
 from rich.console import Console
 from rich.table import Table
 
+from plant.collide.shapes import Box
 from plant.compile import compile_world
 from plant.world import World
 
@@ -80,6 +81,35 @@ def chain(links: int, hinged: bool = False) -> World:
         else:
             w.ball(f"j{k}", before, f"b{k}", at=(0.1 * k, 0, 0))
         before = f"b{k}"
+    return w
+
+
+def stack(boxes: int) -> World:
+    """Cubes of 0.2 m and 1 kg on each other."""
+    w = World()
+    w.plane()
+    for k in range(boxes):
+        w.solid(f"box{k}", Box(0.2, 0.2, 0.2), density=125, pos=(0, 0, 0.1 + 0.2 * k))
+    return w
+
+
+def pile(boxes: int) -> World:
+    """Cubes of 0.2 m and 1 kg, dropped between four walls."""
+    rng = np.random.default_rng(1)
+    w = World()
+    w.plane()
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        w.plane(normal=(x, y, 0), offset=-0.5)
+    for k in range(boxes):
+        layer, place = divmod(k, 9)
+        turned = rng.normal(size=4)
+        w.solid(
+            f"box{k}",
+            Box(0.2, 0.2, 0.2),
+            density=125,
+            pos=(0.33 * (place % 3 - 1), 0.33 * (place // 3 - 1), 0.3 + 0.36 * layer),
+            quat=turned / np.linalg.norm(turned),
+        )
     return w
 
 

@@ -1,15 +1,19 @@
 """The same World for MuJoCo, so that both engines are measured on one mechanism.
 
 Joints that close a loop become two `connect` equalities on the hinge's axis (MuJoCo has no loop joint); the
-others build the tree. Spheres and planes become geoms that collide with planes only.
+others build the tree. Shapes of bodies become geoms.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from plant.collide.model import Kind
 from plant.model import Turning
 from plant.world import Joint, World, conjugate, product, rotated
+
+GEOMS = {Kind.SPHERE: "sphere", Kind.BOX: "box", Kind.CAPSULE: "capsule", Kind.CYLINDER: "cylinder"}
+SIZES = {Kind.SPHERE: 1, Kind.BOX: 3, Kind.CAPSULE: 2, Kind.CYLINDER: 2}
 
 
 def _text(v) -> str:
@@ -41,8 +45,10 @@ def to_mjcf(world: World, dt: float, *, solver: str = "Newton", solref: str = ""
     equality = "".join(_loop(world, j, solref) for j in loops)
     slip = f'friction="{_friction(world)} 0 0"'
     planes = "".join(
-        f'<geom type="plane" size="0 0 1" pos="{_text(n * o)}" zaxis="{_text(n)}" conaffinity="1" contype="2" {slip}/>'
-        for n, o, _ in world.planes
+        f'<geom type="plane" size="0 0 1" pos="{_text(s.at)}" quat="{_text(s.quat)}" '
+        f'conaffinity="1" contype="2" {slip}/>'
+        for s in world.shapes
+        if s.body is None and s.shape.kind == Kind.PLANE
     )
     motors = "".join(_motor(a) for a in world.actuators.values() if a.kind == 0)
     return f"""<mujoco><option timestep="{dt}" gravity="{_text(world.gravity)}" solver="{solver}"/>
@@ -63,11 +69,13 @@ def _body(world: World, name: str, joint: Joint | None, parent: str | None, chil
     inner = "".join(_body(world, c, j, name, children) for c, j in children.get(name, []))
     i = b.inertia
     full = _text([i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]])
-    slip = f'contype="1" conaffinity="2" friction="{_friction(world)} 0 0"'
+    # Without joints everything meets everything; machines meet the ground alone, as their neighbours would overlap.
+    meets = 'contype="1" conaffinity="2"' if world.joints else 'contype="3" conaffinity="3"'
     geoms = "".join(
-        f'<geom type="sphere" size="{max(r, 1e-4)}" pos="{_text(c)}" mass="0" {slip}/>'
-        for body, c, r, _ in world.spheres
-        if body == name
+        f'<geom type="{GEOMS[s.shape.kind]}" size="{_text(s.shape.sizes()[: SIZES[s.shape.kind]])}" '
+        f'pos="{_text(s.at)}" quat="{_text(s.quat)}" mass="0" {meets} friction="{_friction(world)} 0 0"/>'
+        for s in world.shapes
+        if s.body == name
     )
     return (
         f'<body name="{name}" pos="{_text(pos)}" quat="{_text(quat)}"><inertial pos="{_text(b.com)}" mass="{b.mass}" '

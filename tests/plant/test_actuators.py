@@ -188,10 +188,6 @@ def test_a_body_that_starts_beyond_a_limit_is_brought_back_gently() -> None:
     assert (np.diff(seen) >= -1e-12).all()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a limit started beyond its place flings the body back at the speed of the correction, which then remains",
-)
 def test_a_body_brought_back_to_a_limit_stays_there() -> None:
     """Restitution nought: the correction of a violation must leave no speed behind."""
     world = slider()

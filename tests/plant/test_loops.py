@@ -259,9 +259,9 @@ def test_bennett_linkage_moves_and_obeys_its_input_output_equation() -> None:
         engine.content.data.state.wrench[torque_on, 3:] = 0, 0, 0.1
         advance(engine, 0.05)
         angles = engine.content.data.state.angle
-        moved = max(moved, abs(angles[0]))
-        goal = bennett_partner(start + angles[0], alpha, beta)
-        assert np.angle(np.exp(1j * (t0 + angles[1] - goal))) == pytest.approx(0, abs=1e-4)
+        moved = max(moved, abs(angles[0, 0]))
+        goal = bennett_partner(start + angles[0, 0], alpha, beta)
+        assert np.angle(np.exp(1j * (t0 + angles[1, 0] - goal))) == pytest.approx(0, abs=1e-4)
     assert moved > 2.0
     assert not np.allclose(first, direction(engine, "one", (1, 0, 0)), atol=1e-2)
     assert engine.gap() < 1e-5

@@ -23,7 +23,7 @@ def machine(length: float = 1.0, mass: float = 1.0) -> World:
     def at(x: float, y: float, z: float) -> tuple[float, float, float]:
         return x * length, y * length, z * length
 
-    world = World(gravity=at(0, 0, -9.80665))
+    world = World(gravity=at(0, 0, -9.80665), visible=4e-6 * length, margin=2e-3 * length, slow=1e-4 * length)
     inertia = np.array([0.02, 0.1, 0.1]) * moment
     soft = {"stiffness": 1e9 * stiff}
     world.body("upper", mass=4 * mass, inertia=inertia, pos=at(0.5, 0, 2))
@@ -87,7 +87,6 @@ def allocations(engine: Engine, steps: int) -> int:
     return int(rtsys.get_allocation_stats().alloc - before)
 
 
-@pytest.mark.xfail(strict=True, reason="which joints are rigid, and so projected, is told by a number in SI units")
 def test_joint_motion_is_the_same_in_other_units() -> None:
     """Millimetres and grams instead of metres and kilograms, a second and a half of the arm: the same motion to
     rounding.
@@ -107,7 +106,7 @@ def arm_only(length: float = 1.0, mass: float = 1.0) -> World:
     def at(x: float, z: float) -> tuple[float, float, float]:
         return x * length, 0.0, z * length
 
-    world = World(gravity=at(0, -9.80665))
+    world = World(gravity=at(0, -9.80665), visible=4e-6 * length, margin=2e-3 * length, slow=1e-4 * length)
     for name, x, mass_of in (("upper", 0.5, 4), ("lower", 1.5, 2)):
         world.body(name, mass=mass_of * mass, inertia=np.array([0.02, 0.1, 0.1]) * moment, pos=at(x, 2))
     options = {"stiffness": 1e9 * moment}  # turning rows [N m/rad]
@@ -123,11 +122,6 @@ def arm_only(length: float = 1.0, mass: float = 1.0) -> World:
     return world
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="margin of contacts (0.002), speed of sliding (1e-4) and regularisation of contact rows "
-    "(1e-12, 1e-10) are numbers in SI units",
-)
 def test_contact_is_the_same_in_other_units() -> None:
     metres, other = advance(compiled(machine()), 1.0), advance(compiled(machine(1e3, 1e3)), 1.0)
     assert other.position("box") / 1e3 == pytest.approx(metres.position("box"), rel=1e-9, abs=1e-9)

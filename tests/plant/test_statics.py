@@ -130,16 +130,13 @@ def chain(links: int, load: float, dt: float) -> Engine:
     return compiled(world, dt)
 
 
-UNSTABLE = "stable, but links still tremble at 3 mm/s after 10 s: the pull is taken from the last step"
-
-
 @pytest.mark.parametrize(
     ("load", "dt"),
     [
         (1e3, 1e-3),
         (1e4, 1e-3),
-        pytest.param(1e5, 1e-3, marks=pytest.mark.xfail(strict=True, reason=UNSTABLE)),
-        pytest.param(1e5, 1 / 60, marks=pytest.mark.xfail(strict=True, reason=UNSTABLE)),
+        (1e5, 1e-3),
+        (1e5, 1 / 60),
     ],
 )
 def test_vortex_mass_ratio(load: float, dt: float) -> None:

@@ -162,7 +162,7 @@ UNCHECKED: dict[str, Callable[[], object]] = {
     "centre of mass not a number": lambda: compiled(arm(com=(0, NAN, 0))),
     "gravity of two numbers": lambda: compiled(World(gravity=(0, 1))),
     "joint at no place": lambda: compiled(_placed((0, NAN, 0))),
-    "infinite stiffness": lambda: compiled(_stiff(math.inf)),
+    "stiffness not a number": lambda: compiled(_stiff(NAN)),
     "negative damping": lambda: compiled(_damped(-0.01)),
     "negative motor force": lambda: compiled(_with(hinged(), "motor", force=-1.0)),
     "motor force not a number": lambda: compiled(_with(hinged(), "motor", force=NAN)),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product as combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plant.collide.shapes import Box
 from plant.compile import Engine, compile_world
 from plant.world import World, conjugate, rotated
 
@@ -84,7 +84,7 @@ def joint_number(engine: Engine, joint: str) -> int:
 
 def angle(engine: Engine, joint: str) -> float:
     """Free angle of a hinge, unwound, as the last step left it [rad]."""
-    return float(engine.content.data.state.angle[joint_number(engine, joint)])
+    return float(engine.content.data.state.angle[joint_number(engine, joint), 0])
 
 
 def reaction(engine: Engine, joint: str) -> NDArray[np.float64]:
@@ -105,11 +105,10 @@ def rod(length: float, mass: float, thickness: float = 0.02) -> dict[str, object
 
 
 def box(world: World, name: str, size: float, mass: float, at: tuple[float, float, float], **state: object) -> str:
-    """A cube that touches with its eight corners."""
+    """A cube."""
     moment = mass * size**2 / 6
     world.body(name, mass=mass, inertia=(moment, moment, moment), pos=at, **state)  # type: ignore[arg-type]
-    for corner in combinations((-0.5, 0.5), repeat=3):
-        world.sphere(name, centre=np.array(corner) * size)
+    world.shape(name, Box(size, size, size))
     return name
 
 

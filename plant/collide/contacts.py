@@ -1,0 +1,86 @@
+"""From places of bodies to the contact list: place, far phase, near phase, a few points of each pair.
+
+Fast bodies do not tunnel: boxes are stretched by what a body may travel in two steps, and points are listed across
+that distance; a contact that is not yet touching only limits how far the gap may close.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import inline, kernel
+from hilnode.record import address_of
+from plant.collide.far.dynamic import find_pairs
+from plant.collide.near import call_pair
+from plant.collide.place import place_shapes
+from plant.collide.reduce import reduce
+
+FEATURES = 20  # bits of a feature within its pair
+MOST = 4  # points kept of one pair: what holds a face steady
+AHEAD = 2.0  # steps of travel across which points are listed
+
+
+@inline
+def _travel(scene, vel, s, time):
+    """How far a point of shape `s` may go in `time`."""
+    b = scene.shape.body[s]
+    if b < 0:
+        return 0.0
+    v = vel[b]
+    a = scene.shape.at[s]
+    arm = scene.shape.bound[s] + math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
+    spin = math.sqrt(v[3] * v[3] + v[4] * v[4] + v[5] * v[5])
+    turned = spin * arm if spin > 0.0 else 0.0  # a plane has no bound, and a still one no travel
+    return time * (math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) + turned)
+
+
+@kernel
+def _stretch(scene, vel, time, margin):
+    """Grow the boxes of fast shapes by what they may travel."""
+    low, high = scene.placed.low, scene.placed.high
+    for k in range(scene.far.shape.size):
+        s = scene.far.shape[k]
+        way = _travel(scene, vel, s, time)
+        if way > 0.5 * margin:
+            for c in range(3):
+                low[s, c] -= way
+                high[s, c] += way
+
+
+@kernel
+def find_contacts(scene, pos, rot, vel, asleep, material_pair, margin, h, contact):
+    """Fill the contact list; returns how many pairs or points found no room."""
+    shape, out = scene.shape, scene.out
+    contact.count[0] = 0
+    if shape.kind.size == 0:
+        return 0
+    place_shapes(shape, scene.placed, pos, rot)
+    _stretch(scene, vel, AHEAD * h, margin)
+    left_out = find_pairs(scene.far, shape, scene.placed, vel, asleep, scene.pairs)
+    here, shapes = address_of(scene), shape.kind.size
+    for p in range(scene.pairs.count[0]):
+        i, j = scene.pairs.pair[p, 0], scene.pairs.pair[p, 1]
+        function = scene.table[shape.kind[i], shape.kind[j]]
+        if function == 0:
+            continue
+        reach = margin + _travel(scene, vel, i, AHEAD * h) + _travel(scene, vel, j, AHEAD * h)
+        count = reduce(out, call_pair(function, here, i, j, reach), MOST)
+        name = (i * shapes + j) << FEATURES
+        pair = material_pair[shape.material[i], shape.material[j]]
+        for k in range(count):
+            left_out += _list(contact, out, k, shape.body[i], shape.body[j], pair, name)
+    return left_out
+
+
+@inline
+def _list(contact, out, k, a, b, pair, name):
+    """Add one point of the manifold; 1 if there was no room for it."""
+    n = contact.count[0]
+    if n == contact.depth.size:
+        return 1
+    contact.body[n, 0], contact.body[n, 1] = a, b
+    for c in range(3):
+        contact.point[n, c], contact.normal[n, c] = out.point[k, c], out.normal[k, c]
+    contact.depth[n], contact.pair[n], contact.feature[n] = out.depth[k], pair, name + out.feature[k]
+    contact.count[0] = n + 1
+    return 0

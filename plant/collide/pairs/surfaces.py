@@ -1,0 +1,102 @@
+"""Everything against meshes and height fields."""
+
+from __future__ import annotations
+
+from plant.collide.field import capsule_field, sphere_field
+from plant.collide.field_convex import convex_field
+from plant.collide.mesh_convex import convex_mesh
+from plant.collide.mesh_mesh import mesh_mesh
+from plant.collide.mesh_round import capsule_mesh, link_mesh, sphere_mesh, torus_mesh
+from plant.collide.model import Kind
+from plant.collide.near import pair
+from plant.collide.scene import view_scene
+
+
+@pair(Kind.SPHERE, Kind.MESH)
+def _sphere_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return sphere_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.CAPSULE, Kind.MESH)
+def _capsule_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return capsule_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.TORUS, Kind.MESH)
+def _torus_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return torus_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.LINK, Kind.MESH)
+def _link_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return link_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.BOX, Kind.MESH)
+def _box_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.CYLINDER, Kind.MESH)
+def _cylinder_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.CONE, Kind.MESH)
+def _cone_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.HULL, Kind.MESH)
+def _hull_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
+
+
+@pair(Kind.MESH, Kind.MESH)
+def _mesh_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return mesh_mesh(s.shape, s.placed, s.mesh, s.crossing, i, j, margin, s.out)
+
+
+@pair(Kind.SPHERE, Kind.FIELD)
+def _sphere_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return sphere_field(s.shape, s.placed, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.CAPSULE, Kind.FIELD)
+def _capsule_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return capsule_field(s.shape, s.placed, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.BOX, Kind.FIELD)
+def _box_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.CYLINDER, Kind.FIELD)
+def _cylinder_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.CONE, Kind.FIELD)
+def _cone_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.HULL, Kind.FIELD)
+def _hull_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)

@@ -1,0 +1,120 @@
+"""A few well-spread points out of many: what a solver needs to hold a body steady.
+
+The deepest point stays, then the one farthest from it, then the one that makes the largest triangle with these, then
+the one that adds most to that triangle, then those farthest from all that are kept. Points keep their order and their
+features, and of equals the first is taken, so that the same points come back in the next step.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import inline, kernel
+from plant.algebra import cross
+
+FIRM = 1.0 + 1e-6
+"""A point must be better than an earlier one by this factor, so that rounding does not choose among equals."""
+
+
+@kernel
+def reduce(out, count, most):
+    """Keep at most `most` (>= 1) of the first `count` (<= 64) points of the manifold; returns how many are left."""
+    if count <= most or most < 1:
+        return count
+    first = _deepest(out, count)
+    kept = 1 << first
+    second = third = first
+    for k in range(1, most):
+        best, top = -1, 0.0
+        for p in range(count):
+            if kept >> p & 1:
+                continue
+            if k == 1:
+                value = _square(out, p, first)
+            elif k == 2:
+                value = _area(out, first, second, p)
+            elif k == 3:
+                value = _added(out, first, second, third, p)
+            else:
+                value = _nearest(out, p, kept, count)
+            if best < 0 or value > top * FIRM:
+                best, top = p, value
+        kept |= 1 << best
+        if k == 1:
+            second = best
+        elif k == 2:
+            third = best
+    return _compact(out, kept, count)
+
+
+@inline
+def _deepest(out, count):
+    best = 0
+    for p in range(1, count):
+        if out.depth[p] > out.depth[best] + 1e-6 * abs(out.depth[best]):
+            best = p
+    return best
+
+
+@inline
+def _square(out, p, q):
+    x = out.point[p, 0] - out.point[q, 0]
+    y = out.point[p, 1] - out.point[q, 1]
+    z = out.point[p, 2] - out.point[q, 2]
+    return x * x + y * y + z * z
+
+
+@inline
+def _across(out, p, q, r):
+    """Twice the area of the triangle, as a vector."""
+    a = out.point
+    return cross(
+        a[q, 0] - a[p, 0],
+        a[q, 1] - a[p, 1],
+        a[q, 2] - a[p, 2],
+        a[r, 0] - a[p, 0],
+        a[r, 1] - a[p, 1],
+        a[r, 2] - a[p, 2],
+    )
+
+
+@inline
+def _area(out, p, q, r):
+    """Square of twice the area of the triangle."""
+    x, y, z = _across(out, p, q, r)
+    return x * x + y * y + z * z
+
+
+@inline
+def _added(out, p, q, r, new):
+    """What the new point adds to the area of the triangle: its largest triangle over a side, seen from outside."""
+    nx, ny, nz = _across(out, p, q, r)
+    most = 0.0
+    for side in range(3):
+        a, b = (p, q) if side == 0 else ((q, r) if side == 1 else (r, p))
+        x, y, z = _across(out, b, a, new)
+        most = max(most, x * nx + y * ny + z * nz)
+    return most
+
+
+@inline
+def _nearest(out, p, kept, count):
+    """Square of the distance from point p to the nearest point kept."""
+    best = math.inf
+    for q in range(count):
+        if kept >> q & 1:
+            best = min(best, _square(out, p, q))
+    return best
+
+
+@inline
+def _compact(out, kept, count):
+    n = 0
+    for p in range(count):
+        if kept >> p & 1:
+            for m in range(3):
+                out.point[n, m] = out.point[p, m]
+                out.normal[n, m] = out.normal[p, m]
+            out.depth[n], out.feature[n] = out.depth[p], out.feature[p]
+            n += 1
+    return n

@@ -1,0 +1,124 @@
+"""The scene: all arrays of collision detection in one record, and how it is made from the shapes of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilnode.jit import kernel
+from hilnode.record import F1, I2, Record, viewer, zeros
+from plant.collide.far.model import Far, build_far
+from plant.collide.far.pairs import Pairs, new_pairs
+from plant.collide.field import Fields, build_fields
+from plant.collide.gjk import ConvexScratch, new_convex_scratch
+from plant.collide.hull import Hulls, build_hulls
+from plant.collide.mesh import Meshes, build_meshes
+from plant.collide.mesh_mesh import Crossing, new_crossing
+from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
+from plant.collide.place import place_ground, place_shapes
+from plant.collide.shapes import Field, Hull, Mesh, Shape
+
+EVERYTHING = (1 << 31) - 1  # all groups
+
+
+class Scene(NamedTuple):
+    """What the pair kernels and the far phase work on."""
+
+    shape: Shapes
+    placed: Placed
+    hull: Hulls
+    mesh: Meshes
+    field: Fields
+    far: Far
+    pairs: Pairs
+    out: Manifold
+    convex: ConvexScratch
+    crossing: Crossing
+    last: F1  # [3] separating direction that the convex solver begins with
+    table: I2  # [kind, kind] address of the kernel of each pair of kinds, 0 = they never meet
+
+
+view_scene = viewer(Scene)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A shape on a body: where it is in the body's frame, what it is made of and whom it meets."""
+
+    shape: Shape
+    body: int  # -1 = ground
+    at: NDArray[np.float64]  # [3] from the body's centre of mass
+    turn: NDArray[np.float64]  # [3, 3]
+    material: int
+    group: int = 1
+    mask: int = EVERYTHING
+
+
+@kernel
+def _place(shapes, placed, pos, rot):
+    s, p = view_shapes(shapes), view_placed(placed)
+    place_ground(s, p)
+    place_shapes(s, p, pos, rot)
+
+
+def build_scene(
+    placements: Sequence[Placement],
+    body_kind: NDArray[np.int64],
+    pos: NDArray[np.float64],
+    rot: NDArray[np.float64],
+    *,
+    spare: int,
+    joints: int,
+    excluded: Iterable[tuple[int, int]],
+    margin: float,
+    table: NDArray[np.int64],
+) -> Scene:
+    """All shapes, with room for `spare` more, and for `joints` new pairs of bodies that do not meet.
+
+    Bodies have their centres of mass at `pos` [b, 3] and are turned by `rot` [b, 3, 3].
+    """
+    hulls = [p.shape for p in placements if isinstance(p.shape, Hull)]
+    meshes = [p.shape for p in placements if isinstance(p.shape, Mesh)]
+    fields = [p.shape for p in placements if isinstance(p.shape, Field)]
+    n = len(placements) + spare
+    shapes: Shapes = zeros(Shapes, {"at": (n, 3), "turn": (n, 3, 3), "size": (n, 4)}, n)
+    shapes.body[:] = -1
+    assets: dict[Kind, int] = dict.fromkeys(Kind, 0)
+    for k, placement in enumerate(placements):
+        write_shape(shapes, k, placement)
+        if placement.shape.kind in (Kind.HULL, Kind.MESH, Kind.FIELD):
+            shapes.asset[k] = assets[placement.shape.kind]
+            assets[placement.shape.kind] += 1
+    placed = new_placed(n)
+    shapes_record, placed_record = Record(shapes), Record(placed)
+    _place(shapes_record.address, placed_record.address, pos, rot)
+    far = build_far(shapes, placed, body_kind, excluded=excluded, margin=margin)
+    behind = np.full(joints, np.iinfo(np.int64).max)
+    return Scene(
+        shape=shapes,
+        placed=placed,
+        hull=build_hulls([h.vertices for h in hulls]),
+        mesh=build_meshes([(m.vertices - m.middle(), m.triangles) for m in meshes]),
+        field=build_fields([(np.asarray(f.heights) - f.middle()[2], *f.steps()) for f in fields]),
+        far=far._replace(excluded=np.concatenate([far.excluded, behind])),
+        pairs=new_pairs(64 + 16 * len(far.shape)),
+        out=new_manifold(),
+        convex=new_convex_scratch(),
+        crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) > 1 else 1),
+        last=np.zeros(3),
+        table=table,
+    )
+
+
+def write_shape(shapes: Shapes, k: int, p: Placement) -> None:
+    """Shape `k`; the asset of a hull, mesh or field is for the caller to set."""
+    shapes.kind[k], shapes.body[k] = p.shape.kind, p.body
+    shapes.turn[k] = p.turn
+    shapes.at[k] = p.at + p.turn @ p.shape.middle()
+    shapes.size[k], shapes.bound[k] = p.shape.sizes(), p.shape.bound()
+    shapes.material[k], shapes.group[k], shapes.mask[k] = p.material, p.group, p.mask
+    shapes.asset[k], shapes.enabled[k] = -1, 1

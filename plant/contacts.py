@@ -1,0 +1,204 @@
+"""Contact rows: a normal and two tangents for every entry of the contact list.
+
+    normal     G v >= what the gap allows (Vortex eq. 24)      impulse >= -adhesion
+    tangents   G v = 0                                         |impulse| <= mu times the normal's (scaled box, eq. 29)
+
+The first tangent of a sliding contact points along the slip, so that the box is exact in the direction that matters.
+Friction is static while the contact does not slip, dynamic when it does. A contact that was deeper than its load can
+explain when it was found is parted by projection (see `project`), not by a push.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import inline, kernel
+from plant.actuators import UNSEEN, row_speed
+from plant.algebra import cross
+from plant.coordinate import put
+from plant.hashing import clear, get
+from plant.hashing import put as remember
+
+SPRING, CONTACT, TANGENT = 3, 5, 6
+TOUCHING = 0.005  # share of the margin across which adhesion still holds
+GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
+
+
+@kernel
+def warm_contacts(contact, warm):
+    """Impulses and tangents of contacts that stayed, by their feature.
+
+    The lists of two steps are alike as a rule, so the hash table is made only when they are not.
+    """
+    n, old = contact.count[0], contact.old_count[0]
+    contact.new[0] = n
+    hashed = False
+    for c in range(n):
+        o = c if c < old and contact.old_feature[c] == contact.feature[c] else -1
+        if o < 0 and old > 0:
+            if not hashed:
+                clear(warm.key)
+                for s in range(old):
+                    remember(warm.key, warm.place, contact.old_feature[s], s)
+                hashed = True
+            o = get(warm.key, warm.place, contact.feature[c])
+        for i in range(3):
+            contact.impulse[c, i] = contact.old_impulse[o, i] if o >= 0 else 0.0
+            contact.tangent[c, i] = contact.old_tangent[o, i] if o >= 0 else 0.0
+        if o >= 0:
+            contact.new[0] -= 1
+
+
+@kernel
+def contact_rows(e):
+    """Append a normal and two tangent rows for every contact in the list."""
+    m, d, h = e.model, e.data, e.model.setup.h
+    contact, rows, state = d.contact, d.bounded, d.state
+    for c in range(contact.count[0]):
+        a, b, pair = contact.body[c, 0], contact.body[c, 1], contact.pair[c]
+        n = contact.normal[c]
+        k = rows.count[0]
+        _contact_row(contact.point[c], state, rows, k, a, b, n[0], n[1], n[2])
+        rows.kind[k], rows.of[k] = CONTACT, c
+        _normal_row(e, rows, k, c, pair)
+        slip = _choose_tangent(contact, c, state, m.setup.slow)
+        t = contact.tangent[c]
+        ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
+        friction = m.material.stiction[pair] if slip < m.setup.slow else m.material.friction[pair]
+        contact.friction[c] = friction
+        reach = friction * max(contact.impulse[c, 0], 0.0)
+        sigma = max(m.material.slip[pair] / h, GRIP * _looseness(m, a, b))
+        for i in range(2):
+            q = k + 1 + i
+            if i == 0:
+                _contact_row(contact.point[c], state, rows, q, a, b, t[0], t[1], t[2])
+            else:
+                _contact_row(contact.point[c], state, rows, q, a, b, ux, uy, uz)
+            rows.kind[q], rows.of[q] = TANGENT, c
+            rows.rhs[q] = rows.excess[q] = rows.bounce[q] = 0.0
+            rows.sigma[q] = sigma
+            rows.low[q], rows.high[q] = -reach, reach
+            rows.state[q] = 0
+            rows.hits[q] = rows.hits[k]
+            rows.value[q] = 0.0
+        rows.value[k] = contact.impulse[c, 0]
+        rows.value[k + 1] = contact.impulse[c, 1] if slip < m.setup.slow else -contact.impulse[c, 1]
+        if slip >= m.setup.slow:
+            rows.state[k + 1] = -1  # friction against the slip
+        rows.count[0] = k + 3
+
+
+@kernel
+def _normal_row(e, rows, k, c, pair):
+    setup, material, contact = e.model.setup, e.model.material, e.data.contact
+    h, depth = setup.h, contact.depth[c]
+    speed = row_speed(e.data.state, rows.a[k], rows.b[k], rows.ga[k], rows.gb[k])
+    rows.sigma[k], rows.high[k] = material.sigma[pair], math.inf
+    rows.excess[k] = rows.bounce[k] = 0.0
+    rows.hits[k] = 1 if depth - h * speed > 0.0 else 0
+    if material.bounce[pair] > 0.0 and speed < -setup.quiet and rows.hits[k] == 1:
+        rows.bounce[k] = -material.bounce[pair] * speed
+    if depth > 0.0:
+        own = UNSEEN * setup.visible + 2.0 * max(contact.impulse[c, 0], 0.0) / (h * material.stiffness[pair])
+        rows.excess[k] = max(0.0, depth - own)
+        push = 4.0 / h * min(depth, own) if contact.impulse[c, 0] > 0.0 or depth <= own else 0.0
+        rows.rhs[k] = max(0.0, material.upsilon[pair] * (push + speed))
+    else:  # not yet touching: it may come as close as the gap
+        rows.rhs[k] = depth / h
+    rows.low[k] = -h * material.adhesion[pair] if depth > -TOUCHING * setup.margin else 0.0
+    rows.state[k] = 0 if contact.impulse[c, 0] > 0.0 or depth > 0.0 else -1
+
+
+@inline
+def _looseness(m, a, b):
+    """Sum of the inverse masses of the bodies that move."""
+    s = 0.0
+    if a >= 0 and m.body.kind[a] == 0:
+        s += 1.0 / m.body.mass[a]
+    if b >= 0 and m.body.kind[b] == 0:
+        s += 1.0 / m.body.mass[b]
+    return s
+
+
+@inline
+def _contact_row(point, state, rows, k, a, b, nx, ny, nz):
+    rows.a[k], rows.b[k], rows.slot[k] = a, b, -1
+    for i in range(6):
+        rows.ga[k, i] = rows.gb[k, i] = 0.0
+    if a >= 0:
+        px, py, pz = cross(
+            point[0] - state.pos[a, 0], point[1] - state.pos[a, 1], point[2] - state.pos[a, 2], nx, ny, nz
+        )
+        put(rows.ga[k], 1.0, nx, ny, nz, px, py, pz)
+    if b >= 0:
+        px, py, pz = cross(
+            point[0] - state.pos[b, 0], point[1] - state.pos[b, 1], point[2] - state.pos[b, 2], nx, ny, nz
+        )
+        put(rows.gb[k], -1.0, nx, ny, nz, px, py, pz)
+
+
+@kernel
+def _choose_tangent(contact, c, state, slow):
+    """Along the slip if it slides, else as in the last step, else any; returns the speed of the slip."""
+    n, t = contact.normal[c], contact.tangent[c]
+    vx, vy, vz = _slip(contact.point[c], state, contact.body[c, 0], contact.body[c, 1])
+    s = vx * n[0] + vy * n[1] + vz * n[2]
+    vx, vy, vz = vx - s * n[0], vy - s * n[1], vz - s * n[2]
+    slip = size = math.sqrt(vx * vx + vy * vy + vz * vz)
+    if slip < slow:
+        s = t[0] * n[0] + t[1] * n[1] + t[2] * n[2]
+        vx, vy, vz = t[0] - s * n[0], t[1] - s * n[1], t[2] - s * n[2]
+        size = math.sqrt(vx * vx + vy * vy + vz * vz)
+    if size < 1e-6:
+        if abs(n[0]) < 0.7:
+            vx, vy, vz = 1.0 - n[0] * n[0], -n[0] * n[1], -n[0] * n[2]
+        else:
+            vx, vy, vz = -n[1] * n[0], 1.0 - n[1] * n[1], -n[1] * n[2]
+        size = math.sqrt(vx * vx + vy * vy + vz * vz)
+    t[0], t[1], t[2] = vx / size, vy / size, vz / size
+    return slip
+
+
+@inline
+def _slip(point, state, a, b):
+    """Velocity of the first body against the second at the point."""
+    x, y, z = 0.0, 0.0, 0.0
+    for side in range(2):
+        q = a if side == 0 else b
+        if q >= 0:
+            s = 1.0 if side == 0 else -1.0
+            v = state.vel[q]
+            rx, ry, rz = point[0] - state.pos[q, 0], point[1] - state.pos[q, 1], point[2] - state.pos[q, 2]
+            cx, cy, cz = cross(v[3], v[4], v[5], rx, ry, rz)
+            x, y, z = x + s * (v[0] + cx), y + s * (v[1] + cy), z + s * (v[2] + cz)
+    return x, y, z
+
+
+@kernel
+def keep_rows(e):
+    """What this step found, kept for the next: states by actuator, impulses by feature.
+
+    The first tangent of a contact at rest turns to where its friction points, so that the box bounds it as the
+    cone would.
+    """
+    contact, rows = e.data.contact, e.data.bounded
+    for k in range(rows.count[0]):
+        c = rows.of[k]
+        if rows.kind[k] < SPRING:
+            rows.kept[c] = rows.state[k]
+        elif rows.kind[k] == CONTACT:
+            n, t = contact.normal[c], contact.tangent[c]
+            p, q = rows.value[k + 1], rows.value[k + 2]
+            size = math.sqrt(p * p + q * q)
+            contact.impulse[c, 0], contact.impulse[c, 1], contact.impulse[c, 2] = rows.value[k], size, 0.0
+            if size > 1e-9 * abs(rows.value[k]) and size > 0.0:
+                ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
+                p, q = p / size, q / size
+                t[0], t[1], t[2] = p * t[0] + q * ux, p * t[1] + q * uy, p * t[2] + q * uz
+    n_contacts = contact.count[0]
+    contact.old_count[0] = n_contacts
+    for c in range(n_contacts):
+        contact.old_feature[c] = contact.feature[c]
+        for i in range(3):
+            contact.old_impulse[c, i] = contact.impulse[c, i]
+            contact.old_tangent[c, i] = contact.tangent[c, i]

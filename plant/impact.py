@@ -1,0 +1,60 @@
+"""Impacts: contacts and limits that close within the step bounce with Newton's restitution, before the step itself.
+
+The impact stage solves for impulses alone (no forces, no time passes), with every joint held and every other closing
+contact at least not approaching (Nordberg and Servin 2.3). A pair bounces at the place where the step would have
+closed its gap, so it never overlaps, and a perfectly elastic ball keeps its energy.
+"""
+
+from __future__ import annotations
+
+from hilnode.jit import kernel
+from plant.contacts import GRIP
+from plant.kinematics import load_bodies
+from plant.solve import solve_rows
+
+LIMIT, LOCK, CONTACT, TANGENT = 1, 4, 5, 6
+IMPACTS, IMPACT_NOW = 4, 6
+
+
+@kernel
+def is_impact(rows):
+    """Whether something bounces in this step."""
+    for k in range(rows.count[0]):
+        if rows.bounce[k] > 0.0:
+            return True
+    return False
+
+
+@kernel
+def impact(e):
+    """Velocities after the impacts of this step. The rows must be written anew afterwards."""
+    m, d = e.model, e.data
+    rows = d.bounded
+    load_bodies(e, 0.0)
+    for k in range(rows.count[0]):
+        kind = rows.kind[k]
+        if kind == LOCK:
+            rows.rhs[k] = -rows.given[k]
+            continue
+        rows.rhs[k] = rows.bounce[k] - rows.given[k]
+        rows.value[k] = 0.0
+        rows.sigma[k] = min(rows.sigma[k], GRIP * _looseness(m, rows.a[k], rows.b[k]))
+        rows.state[k] = 0 if kind != TANGENT and rows.hits[k] == 1 else -1
+        if kind == TANGENT or rows.hits[k] == 0:
+            rows.low[k] = rows.high[k] = 0.0
+        else:
+            rows.low[k] = 0.0
+    d.status[IMPACT_NOW] = 1
+    solve_rows(e, 2)
+    d.status[IMPACT_NOW] = 0
+    d.status[IMPACTS] += 1
+
+
+@kernel
+def _looseness(m, a, b):
+    s = 0.0
+    if a >= 0:
+        s += 1.0 / m.body.mass[a]
+    if b >= 0:
+        s += 1.0 / m.body.mass[b]
+    return s

@@ -1,0 +1,147 @@
+"""Meshes against meshes. Truth: coal's and fcl's own trees of boxes, closed forms."""
+
+from __future__ import annotations
+
+import fcl
+import numpy as np
+import pytest
+import trimesh
+from mesh_scenes import Scene, block, grid, hills, random_turn
+
+from hilnode.jit import kernel
+from hilnode.record import Record
+from plant.collide.mesh import build_meshes, view_meshes
+from plant.collide.mesh_mesh import mesh_mesh, new_crossing, view_crossing
+from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
+
+
+@kernel
+def crossing(s, p, m, o, w):
+    return mesh_mesh(view_shapes(s), view_placed(p), view_meshes(m), view_crossing(w), 0, 1, 0.0, view_manifold(o))
+
+
+class Pair(Scene):
+    def __init__(self, first, second):
+        made = build_meshes([first, second])
+        super().__init__([Kind.MESH, Kind.MESH], [[1], [1]], made)
+        self.shape.asset[1] = 1
+        self.work = Record(new_crossing(len(made.triangle)))
+
+    def run(self):
+        return crossing(*(r.address for r in self.records), self.work.address)
+
+
+def ball(radius, fine=3):
+    made = trimesh.creation.icosphere(subdivisions=fine, radius=radius)
+    return np.array(made.vertices), np.array(made.faces)
+
+
+def fcl_mesh(vertex, triangle):
+    model = fcl.BVHModel()
+    model.beginModel(len(vertex), len(triangle))
+    model.addSubModel(vertex, triangle)
+    model.endModel()
+    return model
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(20000, marks=pytest.mark.slow)])
+def test_meshes_cross_when_fcl_says_so(count):
+    ring = trimesh.creation.torus(0.8, 0.3, major_sections=24, minor_sections=12)
+    ring = np.array(ring.vertices), np.array(ring.faces)
+    rng = np.random.default_rng(1)
+    for first, second in ((ball(0.5, 2), ring), (block(0.4, 0.3, 0.2), ring)):
+        scene, seen = Pair(first, second), 0
+        models = fcl_mesh(*first), fcl_mesh(*second)
+        for _ in range(count // 2):
+            turns = [random_turn(rng) for _ in range(2)]
+            places = [rng.normal(size=3) * 0.7, np.zeros(3)]
+            for k in range(2):
+                scene.put(k, places[k], turns[k])
+            objects = [fcl.CollisionObject(models[k], fcl.Transform(turns[k], places[k])) for k in range(2)]
+            touch = fcl.collide(*objects, fcl.CollisionRequest(), fcl.CollisionResult()) > 0
+            n = scene.run()
+            assert (n > 0) == touch
+            seen += touch
+            np.testing.assert_allclose(np.linalg.norm(scene.out.normal[:n], axis=1), 1.0, atol=1e-9)
+            assert np.isfinite(scene.out.point[:n]).all()
+        assert 0.1 * count < seen < 0.45 * count
+
+
+def test_ball_on_a_floor_has_the_depth_normal_and_place_of_the_closed_form():
+    scene = Pair(ball(0.5), grid(9, 2.0, lambda x, y: 0 * x))
+    for x, depth in ((0.0, 0.02), (0.1234, 0.05), (0.3, 0.1)):
+        scene.put(0, (x, 0.05, 0.5 - depth))
+        n = scene.run()
+        point, normal, deep = scene.local(n)
+        lowest = -(scene.assets.vertex[: scene.assets.first_vertex[1], 2].min() + 0.5 - depth)
+        assert n >= 1
+        np.testing.assert_allclose(normal, [(0, 0, 1)] * n, atol=1e-6)
+        assert abs(deep.max() - lowest) < 1e-9
+        k = deep.argmax()
+        np.testing.assert_allclose(point[k, :2], (x, 0.05), atol=0.1)
+
+
+def test_two_balls_overlap_along_their_line():
+    scene = Pair(ball(0.5), ball(0.6))
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        way = rng.normal(size=3)
+        way /= np.linalg.norm(way)
+        depth = rng.uniform(0.03, 0.1)
+        scene.put(0, (1.1 - depth) * way, random_turn(rng))
+        scene.put(1, (0, 0, 0), random_turn(rng))
+        n = scene.run()
+        assert n >= 1
+        assert (scene.out.normal[:n] @ way).min() > 0.99
+        assert abs(scene.out.depth[:n].max() - depth) < 0.012  # the facets lie up to 6 mm below the sphere
+
+
+def test_box_on_a_floor_stands_on_its_four_corners():
+    scene = Pair(block(0.5, 0.3, 0.2), grid(21, 2.0, lambda x, y: 0 * x))
+    scene.put(0, (0.013, 0.027, 0.19), trimesh.transformations.rotation_matrix(0.3, (0, 0, 1))[:3, :3])
+    n = scene.run()
+    point, normal, depth = scene.local(n)
+    assert n == 4
+    np.testing.assert_allclose(normal, [(0, 0, 1)] * 4, atol=1e-9)
+    np.testing.assert_allclose(depth, 0.01, atol=1e-9)
+    spread = (point - scene.placed.pos[0]) @ scene.placed.rot[0]
+    np.testing.assert_allclose(np.sort(np.abs(spread[:, :2]), axis=0), [(0.5, 0.3)] * 4, atol=1e-9)
+
+
+def test_two_feet_are_two_regions():
+    table = trimesh.util.concatenate(
+        [
+            trimesh.creation.box((0.2, 0.2, 1.0), np.block([[np.eye(3), np.array([[x], [0], [0]])], [0, 0, 0, 1]]))
+            for x in (-1, 1)
+        ]
+    )
+    scene = Pair((np.array(table.vertices), np.array(table.faces)), grid(3, 3.0, lambda x, y: 0 * x))
+    scene.put(0, (0.05, 0.1, 0.49))
+    n = scene.run()
+    point, normal, depth = scene.local(n)
+    assert n == 8
+    np.testing.assert_allclose(normal, [(0, 0, 1)] * 8, atol=1e-9)
+    np.testing.assert_allclose(depth, 0.01, atol=1e-9)
+    assert (point[:, 0] > 0.5).sum() == (point[:, 0] < -0.5).sum() == 4
+
+
+def test_crossed_edges_have_the_depth_between_them():
+    """Two roofs, edge across edge: no vertex is inside, the depth is the distance of the edges."""
+    roof = grid(3, 1.0, lambda x, y: -np.abs(x))
+    scene = Pair(roof, roof)
+    flip = np.diag((1.0, -1.0, -1.0)) @ np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    scene.put(0, (0.1, 0.2, -0.05), flip)
+    n = scene.run()
+    assert n == 1
+    np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-6)
+    np.testing.assert_allclose(scene.out.depth[0], 0.05, atol=1e-9)
+    np.testing.assert_allclose(scene.out.point[0, :2], (0.1, 0.2), atol=0.11)
+
+
+def test_rough_ground_never_gives_a_normal_that_pulls_in():
+    scene, rng = Pair(ball(0.4, 2), grid(41, 3.0, hills)), np.random.default_rng(3)
+    for _ in range(200):
+        scene.put(0, rng.uniform((-2, -2, 0.2), (2, 2, 0.7)), random_turn(rng))
+        n = scene.run()
+        assert (scene.out.depth[:n] >= 0).all()
+        assert (scene.out.normal[:n, 2] > -0.2).all()

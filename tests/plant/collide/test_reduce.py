@@ -1,0 +1,88 @@
+"""Reduction of a manifold to a few well-spread points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+
+from hilnode.jit import kernel
+from hilnode.record import Record
+from plant.collide.model import POINTS, new_manifold, view_manifold
+from plant.collide.reduce import reduce
+
+
+@kernel
+def run(out, count, most):
+    return reduce(view_manifold(out), count, most)
+
+
+def manifold(points, depth):
+    out = new_manifold()
+    n = len(points)
+    out.point[:n], out.depth[:n] = points, depth
+    out.normal[:n] = np.arange(n)[:, None]
+    out.feature[:n] = 100 + np.arange(n)
+    return out
+
+
+def reduced(points, depth, most):
+    out = manifold(points, depth)
+    record = Record(out)
+    count = run(record.address, len(points), most)
+    return out, count
+
+
+def test_few_points_stay_as_they_are():
+    points = np.random.default_rng(0).normal(size=(4, 3))
+    out, count = reduced(points, np.zeros(4), 4)
+    assert count == 4
+    np.testing.assert_array_equal(out.point[:4], points)
+
+
+def test_a_filled_square_keeps_its_corners():
+    grid = np.array([[x, y, 0.0] for x in range(8) for y in range(8)])
+    out, count = reduced(grid, np.full(64, 0.1), 4)
+    assert count == 4
+    assert {tuple(p) for p in out.point[:4, :2].tolist()} == {(0, 0), (0, 7), (7, 0), (7, 7)}
+    assert out.feature[:4].tolist() == [100, 107, 156, 163]
+    np.testing.assert_array_equal(out.normal[:4, 0], out.feature[:4] - 100)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 8])
+def test_the_deepest_point_stays_and_order_is_kept(most):
+    rng = np.random.default_rng(most)
+    for _ in range(50):
+        n = int(rng.integers(most + 1, POINTS + 1))
+        points, depth = rng.normal(size=(n, 3)), rng.normal(size=n)
+        out, count = reduced(points, depth, most)
+        assert count == most
+        kept = out.feature[:count] - 100
+        assert (np.diff(kept) > 0).all()
+        assert depth.argmax() in kept
+        np.testing.assert_array_equal(out.point[:count], points[kept])
+        np.testing.assert_array_equal(out.depth[:count], depth[kept])
+
+
+def test_four_points_span_most_of_the_area():
+    rng = np.random.default_rng(9)
+    share = []
+    for _ in range(100):
+        points = np.column_stack([rng.uniform(-1, 1, (40, 2)), np.zeros(40)])
+        out, count = reduced(points, np.zeros(40), 4)
+        share.append(ConvexHull(out.point[:count, :2]).volume / ConvexHull(points[:, :2]).volume)
+    assert np.mean(share) > 0.7
+
+
+def test_rounding_does_not_choose_among_equals():
+    grid = np.array([[x, y, 0.0] for x in range(8) for y in range(8)])
+    rng = np.random.default_rng(3)
+    plain, _ = reduced(grid, np.full(64, 0.1), 8)
+    for _ in range(20):
+        noisy, _ = reduced(grid * (1 + 1e-14 * rng.normal(size=grid.shape)), 0.1 + 1e-15 * rng.normal(size=64), 8)
+        assert noisy.feature[:8].tolist() == plain.feature[:8].tolist()
+
+
+def test_equal_places_are_no_trouble():
+    _, count = reduced(np.zeros((64, 3)), np.zeros(64), 4)
+    assert count == 4
