@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-slow test-timing lint format bench bench-engine soak deps-system clean help
+.PHONY: run test test-slow test-timing lint format bench bench-engine bench-collide soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,9 +36,13 @@ bench: $(VENV)/.ready-dev  ## the node's timing beside its peers; needs cyclicte
 	@command -v cyclictest >/dev/null || { echo "cyclictest is missing: make deps-system installs rt-tests"; exit 1; }
 	$(BIN)/python tools/bench_node.py $(ARGS)
 
-bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo
+bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo and PyBullet
 	$(BIN)/python tools/bench_engine.py
 	$(BIN)/python tools/bench_articulated.py
+
+bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
+	$(BIN)/python tools/bench_far.py
+	$(BIN)/python tools/bench_collide.py
 
 soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
 	$(BIN)/python tools/bench_node.py soak $(ARGS)

@@ -4,6 +4,7 @@
     limit     G v >= (gap that the step may close)   0 <= impulse
     friction  G v = 0                                |impulse| <= h force
     spring    SPOOK eq. 9 with a soft epsilon        unbounded
+    cylinder  see `hydraulics`                       unbounded
 
 A coordinate that starts beyond its limit is brought back by projection (see `project`), not by a push: only as much
 of the violation as can not be seen enters the velocities.
@@ -15,10 +16,12 @@ import math
 
 from hilnode.jit import inline, kernel
 from plant.coordinate import coordinate
+from plant.hydraulics import HYDRAULIC, cylinder_row
 
 NEAR_TURN = 2e-3  # [rad] a limit nearer than this has a row
 VISIBLE_TURN = 4e-6  # [rad] what can be seen of a turn beyond a limit
 MOTOR, LIMIT, FRICTION, SPRING = 0, 1, 2, 3
+RESTING = 1e-3  # share of the quiet speed below which a pair does not approach: a blow goes through a row of balls
 UNSEEN = 0.1  # share of the visible gap that is pushed back at velocity level; the rest is projected
 
 
@@ -61,6 +64,8 @@ def actuator_rows(e):
         elif kind == SPRING:
             y = act.upsilon[i]
             rows.rhs[k] = y * (4.0 / h * (target.position[i] - where) + row_speed(d.state, a, b, ga, gb))
+        elif kind == HYDRAULIC:
+            rows.sigma[k], rows.rhs[k] = cylinder_row(e, act.cylinder[i], where)
         elif kind == MOTOR:
             rows.rhs[k] = target.speed[i] + target.gain[i] * (target.position[i] - where)
         else:
@@ -84,9 +89,9 @@ def _limit_row(e, rows, k, i, gap):
     if gap + 2.0 * h * min(speed, 0.0) > (NEAR_TURN if turns else setup.margin) and gap > 0.0:
         rows.kept[i] = -1
         return False
-    rows.hits[k] = 1 if gap + h * speed < 0.0 else 0
+    rows.hits[k] = 1 if gap + h * speed < 0.0 and speed < -RESTING * setup.quiet else 0
     if act.bounce[i] > 0.0 and speed < -setup.quiet and rows.hits[k] == 1:
-        rows.bounce[k] = -act.bounce[i] * speed
+        rows.bounce[k] = -act.bounce[i] * speed + lift(e, rows, k, act.bounce[i])
     if gap >= 0.0:
         rows.rhs[k] = -gap / h
     else:
@@ -95,3 +100,18 @@ def _limit_row(e, rows, k, i, gap):
         push = 4.0 / h * -gap if rows.excess[k] == 0.0 else 0.0
         rows.rhs[k] = max(0.0, act.upsilon[i] * (push + speed))
     return True
+
+
+@inline
+def lift(e, rows, k, bounce):
+    """What a bounce must add to its speed, because the step that follows pulls on it for longer than it was apart: the
+    bodies' free acceleration into the contact over the mean of the step before and after."""
+    setup, a, b = e.model.setup, rows.a[k], rows.b[k]
+    closing = 0.0
+    if a >= 0 and e.model.body.kind[a] == 0:
+        g = rows.ga[k]
+        closing -= g[0] * setup.gx + g[1] * setup.gy + g[2] * setup.gz
+    if b >= 0 and e.model.body.kind[b] == 0:
+        g = rows.gb[k]
+        closing -= g[0] * setup.gx + g[1] * setup.gy + g[2] * setup.gz
+    return 0.5 * (1.0 + bounce) * setup.h * max(closing, 0.0)

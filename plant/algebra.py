@@ -64,31 +64,6 @@ def cross(ax, ay, az, bx, by, bz):
 
 
 @inline
-def mul(c, a, b, n, k_max, m):
-    """C [n, m] = A [n, k_max] B [k_max, m]."""
-    for i in range(n):
-        if m == 6:
-            s0, s1, s2, s3, s4, s5 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for k in range(k_max):
-                x = a[i, k]
-                s0 += x * b[k, 0]
-                s1 += x * b[k, 1]
-                s2 += x * b[k, 2]
-                s3 += x * b[k, 3]
-                s4 += x * b[k, 4]
-                s5 += x * b[k, 5]
-            c[i, 0], c[i, 1], c[i, 2], c[i, 3], c[i, 4], c[i, 5] = s0, s1, s2, s3, s4, s5
-        else:
-            s0, s1, s2 = 0.0, 0.0, 0.0
-            for k in range(k_max):
-                x = a[i, k]
-                s0 += x * b[k, 0]
-                s1 += x * b[k, 1]
-                s2 += x * b[k, 2]
-            c[i, 0], c[i, 1], c[i, 2] = s0, s1, s2
-
-
-@inline
 def sub_outer(c, a, b, n, rows, m):
     """C [rows, m] -= A' B with A [n, rows], B [n, m]."""
     for i in range(rows):
@@ -135,16 +110,3 @@ def spread(r, x, y, n, m):
             s1 -= v * r[k, 1]
             s2 -= v * r[k, 2]
         y[0], y[1], y[2] = s0, s1, s2
-
-
-@inline
-def scale(d, x, y, n):
-    """y = D x for a symmetric block of 3 or 6; x and y may be the same."""
-    x0, x1, x2 = x[0], x[1], x[2]
-    if n == 3:
-        for i in range(3):
-            y[i] = d[i, 0] * x0 + d[i, 1] * x1 + d[i, 2] * x2
-    else:
-        x3, x4, x5 = x[3], x[4], x[5]
-        for i in range(6):
-            y[i] = d[i, 0] * x0 + d[i, 1] * x1 + d[i, 2] * x2 + d[i, 3] * x3 + d[i, 4] * x4 + d[i, 5] * x5

@@ -7,7 +7,7 @@ running engine can take new ones (see `live`). Both ways in write their entries 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,12 @@ from plant.collide.model import Kind
 from plant.collide.near import known_pairs, pair_table
 from plant.collide.scene import Placement, Scene, build_scene
 from plant.hashing import new_table
-from plant.spook import step
+from plant.spook import stages
+from plant.stages import call_stage
 from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
 
 STEPPERS = {"spook": model.Stepper.SPOOK, "linearised": model.Stepper.LINEARISED, "projected": model.Stepper.PROJECTED}
+COLLISIONS = 256  # entries that the log of collisions keeps
 SOLVERS = {s.name.lower(): s for s in model.Solver}
 
 
@@ -38,14 +40,8 @@ class Spare:
 
 
 @kernel
-def run_steps(address, count):
-    """`count` steps; 0 or the first bad status."""
-    e = model.view_engine(address)
-    for _ in range(count):
-        status = step(e)
-        if status != 0:
-            return status
-    return 0
+def _run(function, address, count):
+    return call_stage(function, address, count)
 
 
 @dataclass
@@ -60,10 +56,11 @@ class Engine:
     actuator_names: list[str]
     material_names: list[str]
     shapes_taken: int
+    let_go: set[str] = field(default_factory=set)  # joints that hold again when their body is switched on
 
     def step(self, count: int = 1) -> int:
         """Advance; 0 or the status that ended it."""
-        return int(run_steps(self.record.address, count))
+        return int(_run(self.content.model.stage.step, self.record.address, count))
 
     def index(self, body: str) -> int:
         return self.names.index(body)
@@ -129,15 +126,18 @@ def compile_world(
     materials, material_names = _materials(world, dt)
     made = model.Model(
         setup=setup,
+        stage=stages(),
         body=zeros(model.Bodies, {"inertia": (room.bodies, 3, 3), "com": (room.bodies, 3)}, room.bodies),
         joint=zeros(model.Joints, entries.joint_shapes(room.joints), room.joints),
         coupling=zeros(model.Couplings, entries.coupling_shapes(room.couplings), room.couplings),
         actuator=zeros(model.Actuators, {}, room.actuators),
         spring=_springs(world, room),
+        cylinder=entries.cylinders(world),
+        field=model.Fields(np.array([f.address for f in world.fields], np.int64)),
         material=materials,
     )
     made.body.kind[:] = model.BodyKind.ABSENT
-    data = _data(room, made)
+    data = _data(world, room, made)
     names = [b.name for b in bodies] + [""] * spare.bodies
     for k, body in enumerate(bodies):
         entries.write_body(made, data, k, body)
@@ -157,7 +157,8 @@ def compile_world(
         entries.write_joint(content, k, joint, world, number)
     joint_number = {j.name: k for k, j in enumerate(joints)}
     for k, actuator in enumerate(acts):
-        entries.write_actuator(content, k, actuator, joint_number)
+        which = list(world.cylinders).index(actuator.name) if actuator.name in world.cylinders else -1
+        entries.write_actuator(content, k, actuator, joint_number, which)
     for k, coupling in enumerate(world.couplings.values()):
         entries.write_coupling(content, k, coupling, joint_number)
     entries.find_offsets(engine.record.address)
@@ -187,7 +188,7 @@ def check_body(body: Body) -> None:
     if not (np.isfinite(body.mass) and body.mass > 0):
         raise WorldError(f"body {body.name!r}: mass {body.mass} kg must be positive; for a fixed one use kind='static'")
     tensor = body.inertia
-    if np.isfinite(tensor).all() and not np.allclose(tensor, tensor.T, rtol=1e-9, atol=0):
+    if np.isfinite(tensor).all() and not np.allclose(tensor, tensor.T, rtol=1e-9, atol=1e-12 * abs(np.trace(tensor))):
         raise WorldError(f"body {body.name!r}: its inertia tensor is not symmetric")
     moments = np.linalg.eigvalsh(tensor) if np.isfinite(tensor).all() else np.diag(tensor)
     if not (np.isfinite(moments).all() and moments[0] > 0):
@@ -355,8 +356,11 @@ def _meeting(world: World, spare: int) -> set[tuple[Kind, Kind]]:
     """Pairs of kinds, lower first, that may touch in this world. Refuses pairs of shapes that cannot."""
     moves = {n: b.kind == "dynamic" for n, b in world.bodies.items()}
     seen: dict[tuple[object, ...], Placed] = {}
-    for s in world.shapes:  # shapes that differ only in their place are alike here
-        seen.setdefault((s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask), s)
+    for s in world.shapes:  # shapes that differ only in their place are alike here, two of a kind being enough
+        sort: tuple[object, ...] = (s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask)
+        if sort in seen and seen[sort].body != s.body:
+            sort = (*sort, "another")
+        seen.setdefault(sort, s)
     kinds, known = set(), known_pairs()
     alike = list(seen.values())
     for one in alike:
@@ -378,14 +382,19 @@ def _meeting(world: World, spare: int) -> set[tuple[Kind, Kind]]:
     return kinds
 
 
-def _data(room: _Room, made: model.Model) -> model.Data:
+def _data(world: World, room: _Room, made: model.Model) -> model.Data:
     nb, nj, np_, nc, rows = room.bodies, room.joints, room.couplings, room.contacts, room.rows
     key, block_of = new_table(room.blocks + nc)
     islands = nb + 1
     return model.Data(
         state=zeros(
             model.State,
-            {"pos": (nb, 3), "quat": (nb, 4), "vel": (nb, 6), "wrench": (nb, 6), "angle": (nj, 2)},
+            {
+                "pos": (nb, 3),
+                "quat": (nb, 4),
+                "angle": (nj, 2),
+                **dict.fromkeys(("vel", "wrench", "pull"), (nb, 6)),
+            },
             nb,
         ),
         frame=zeros(
@@ -395,7 +404,7 @@ def _data(room: _Room, made: model.Model) -> model.Data:
             model.JointRows,
             {
                 **dict.fromkeys(("ga", "gb"), (nj, 6, 6)),
-                **dict.fromkeys(("error", "curve", "force", "drive", "goal"), (nj, 6)),
+                **dict.fromkeys(("error", "curve", "force", "drive", "goal", "rest", "told"), (nj, 6)),
                 **dict.fromkeys(("pull", "slide", "spin_axis"), (nj, 3)),
                 "axes": (nj, 3, 3),
                 "arm": (nj, 2, 3),
@@ -406,12 +415,13 @@ def _data(room: _Room, made: model.Model) -> model.Data:
         contact=zeros(
             model.Contacts,
             {
-                "body": (nc, 2),
+                **dict.fromkeys(("body", "old_body"), (nc, 2)),
                 **dict.fromkeys(("count", "new", "old_count"), (1,)),
                 **dict.fromkeys(("point", "normal", "impulse", "tangent", "old_impulse", "old_tangent"), (nc, 3)),
             },
             nc,
         ),
+        log=zeros(model.Log, {"count": (1,), "body": (COLLISIONS, 2), "point": (COLLISIONS, 3)}, COLLISIONS),
         warm=model.Warm(*new_table(nc)),
         bounded=zeros(
             model.Rows,
@@ -419,6 +429,7 @@ def _data(room: _Room, made: model.Model) -> model.Data:
             rows,
         ),
         target=zeros(model.Targets, {}, room.actuators),
+        chamber=entries.chambers(world),
         graph=model.Graph(
             dirty=np.ones(1, np.int64),
             body_node=np.full(nb, -1, np.int64),
@@ -434,6 +445,7 @@ def _data(room: _Room, made: model.Model) -> model.Data:
             row_first=_ints(islands + 1),
             solver=_ints(islands),
             strained=_ints(islands),
+            coupled=_ints(islands),
             members=_ints(islands),
             loops=_ints(islands),
             local=_ints(room.nodes),

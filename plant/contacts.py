@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.actuators import UNSEEN, row_speed
+from plant.actuators import RESTING, UNSEEN, lift, row_speed
 from plant.algebra import cross
 from plant.coordinate import put
 from plant.hashing import clear, get
 from plant.hashing import put as remember
 
 SPRING, CONTACT, TANGENT = 3, 5, 6
+STEPS = 7
 TOUCHING = 0.005  # share of the margin across which adhesion still holds
 GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
 
@@ -45,8 +46,8 @@ def warm_contacts(contact, warm):
         for i in range(3):
             contact.impulse[c, i] = contact.old_impulse[o, i] if o >= 0 else 0.0
             contact.tangent[c, i] = contact.old_tangent[o, i] if o >= 0 else 0.0
-        if o >= 0:
-            contact.new[0] -= 1
+        contact.new[0] -= 1 if o >= 0 else 0
+        contact.fresh[c] = 0 if contact.impulse[c, 0] > 0.0 else 1
 
 
 @kernel
@@ -95,9 +96,9 @@ def _normal_row(e, rows, k, c, pair):
     speed = row_speed(e.data.state, rows.a[k], rows.b[k], rows.ga[k], rows.gb[k])
     rows.sigma[k], rows.high[k] = material.sigma[pair], math.inf
     rows.excess[k] = rows.bounce[k] = 0.0
-    rows.hits[k] = 1 if depth - h * speed > 0.0 else 0
+    rows.hits[k] = 1 if depth - h * speed > 0.0 and speed < -RESTING * setup.quiet else 0
     if material.bounce[pair] > 0.0 and speed < -setup.quiet and rows.hits[k] == 1:
-        rows.bounce[k] = -material.bounce[pair] * speed
+        rows.bounce[k] = -material.bounce[pair] * speed + lift(e, rows, k, material.bounce[pair])
     if depth > 0.0:
         own = UNSEEN * setup.visible + 2.0 * max(contact.impulse[c, 0], 0.0) / (h * material.stiffness[pair])
         rows.excess[k] = max(0.0, depth - own)
@@ -195,10 +196,45 @@ def keep_rows(e):
                 ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
                 p, q = p / size, q / size
                 t[0], t[1], t[2] = p * t[0] + q * ux, p * t[1] + q * uy, p * t[2] + q * uz
+    _log_collisions(contact, e.data.log, e.data.status[STEPS])
     n_contacts = contact.count[0]
     contact.old_count[0] = n_contacts
     for c in range(n_contacts):
         contact.old_feature[c] = contact.feature[c]
+        contact.old_body[c, 0], contact.old_body[c, 1] = contact.body[c, 0], contact.body[c, 1]
         for i in range(3):
             contact.old_impulse[c, i] = contact.impulse[c, i]
             contact.old_tangent[c, i] = contact.tangent[c, i]
+
+
+@kernel
+def _log_collisions(contact, log, step):
+    """Write down pairs of bodies that did not push each other in the step before."""
+    for c in range(contact.count[0]):
+        if contact.fresh[c] == 0 or not contact.impulse[c, 0] > 0.0:
+            continue
+        a, b = contact.body[c, 0], contact.body[c, 1]
+        known = False
+        for o in range(contact.old_count[0]):
+            if contact.old_body[o, 0] == a and contact.old_body[o, 1] == b and contact.old_impulse[o, 0] > 0.0:
+                known = True
+                break
+        if known or _is_logged(log, a, b, step):
+            continue
+        k = log.count[0] % log.step.size
+        log.step[k], log.feature[k], log.impulse[k] = step, contact.feature[c], contact.impulse[c, 0]
+        log.body[k, 0], log.body[k, 1] = a, b
+        for i in range(3):
+            log.point[k, i] = contact.point[c, i]
+        log.count[0] += 1
+
+
+@inline
+def _is_logged(log, a, b, step):
+    """Whether another point of the same pair was written down in this step."""
+    k = log.count[0] - 1
+    while k >= 0 and k > log.count[0] - log.step.size and log.step[k % log.step.size] == step:
+        if log.body[k % log.step.size, 0] == a and log.body[k % log.step.size, 1] == b:
+            return True
+        k -= 1
+    return False

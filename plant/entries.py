@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilnode.jit import kernel
 from plant import model
 from plant.coupling import coupling_rows
+from plant.hydraulics import Chambers, Cylinders
 from plant.order import ENDS
 from plant.project import settle
 from plant.world import Actuator, Body, Coupling, Joint, World, conjugate, product, rotated
@@ -93,8 +95,8 @@ def write_joint(e: model.Engine, k: int, joint: Joint, world: World, number: dic
     out.on[k] = 1
 
 
-def write_actuator(e: model.Engine, k: int, actuator: Actuator, number: dict[str, int]) -> None:
-    """Actuator `k`."""
+def write_actuator(e: model.Engine, k: int, actuator: Actuator, number: dict[str, int], cylinder: int = -1) -> None:
+    """Actuator `k`; a hydraulic one says which cylinder it is."""
     out, target, joint = e.model.actuator, e.data.target, number[actuator.joint]
     same = np.flatnonzero((out.on == 1) & (out.joint == joint) & (out.axis == actuator.axis))
     if same.size:
@@ -107,10 +109,37 @@ def write_actuator(e: model.Engine, k: int, actuator: Actuator, number: dict[str
     sigma, upsilon = spook_parameters(actuator.stiffness, actuator.damping_time, e.model.setup.h)
     out.sigma[k] = max(sigma, FIRM * (mass if actuator.axis < 3 else turn))
     out.upsilon[k], out.bounce[k] = upsilon, actuator.restitution
+    out.cylinder[k] = cylinder
     target.speed[k], target.position[k], target.gain[k] = actuator.speed, actuator.position, actuator.gain
     target.low[k], target.high[k] = actuator.low, actuator.high
     e.data.bounded.kept[k] = 0
     out.on[k] = 1
+
+
+def cylinders(world: World) -> Cylinders:
+    """Constant properties of all hydraulic cylinders."""
+    made, acts = list(world.cylinders.values()), list(world.actuators)
+
+    def column(name: str) -> NDArray[np.float64]:
+        return np.array([getattr(c, name) for c in made], float)
+
+    return Cylinders(
+        actuator=np.array([acts.index(c.name) for c in made], np.int64),
+        **{name: column(name) for name in Cylinders._fields if name != "actuator"},
+    )
+
+
+def chambers(world: World) -> Chambers:
+    """Their state at the start."""
+    made = list(world.cylinders.values())
+    n = len(made)
+    return Chambers(
+        pressure=np.array([c.pressure for c in made], float).reshape(-1, 2),
+        valve=np.zeros(n),
+        supply=np.array([c.supply for c in made], float),
+        flow=np.zeros((n, 2)),
+        give=np.zeros((n, 2)),
+    )
 
 
 def write_coupling(e: model.Engine, k: int, coupling: Coupling, number: dict[str, int]) -> None:

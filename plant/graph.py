@@ -179,6 +179,12 @@ def _count_loops(e):
             if get(g.key, g.block_of, key) < 0:
                 put(g.key, g.block_of, key, 1)
                 g.loops[g.island[a]] += 1
+    for i in range(g.islands[0]):
+        g.coupled[i] = 0
+    for p in range(m.coupling.on.size):
+        i = _island_of(m, d, m.joint.a.size + p)
+        if i >= 0:
+            g.coupled[i] = 1
     for j in range(m.joint.a.size):
         a, b = m.joint.a[j], m.joint.b[j]
         if m.joint.on[j] == 1 and is_free(m, d, a) and is_free(m, d, b):
@@ -188,6 +194,8 @@ def _count_loops(e):
 @kernel
 def _choose(e, i):
     g, setup = e.data.graph, e.model.setup
+    if g.coupled[i] == 1:  # a coupling holds more bodies than a row of the iteration has
+        return DIRECT
     if setup.solver != AUTO:
         return setup.solver
     return ITERATIVE if g.loops[i] > LOOPS else DIRECT
@@ -226,9 +234,31 @@ def _lay_out_island(e, i):
     base = d.pattern.count[0]
     if lay_out(s, n, d.pattern) != 0:
         return 1
-    g.strained[i] = s.strained[0]
+    g.strained[i] = 1 if _has_loop(m, g, n) else 0
     _register(e, i, base, n)
     return 0
+
+
+@kernel
+def _has_loop(m, g, n):
+    """Whether constraints of the island close a loop, the ground being one of its nodes. Only then can there be
+    redundant ones, and a loop that has none does not mind being taken for one that has."""
+    bodies, ends, holds_ground, constraints = 0, 0, 0, 0
+    for k in range(n):
+        c = g.list[k] - m.body.mass.size
+        if c < 0:
+            bodies += 1
+            continue
+        constraints += 1
+        free = 0
+        for q in range(ENDS):
+            b = end_of(m, c, q)
+            free += 1 if b >= 0 and g.island[b] >= 0 else 0
+        ends += free
+        if free == 1 or (c >= m.joint.a.size):
+            holds_ground = 1
+            ends += 1
+    return ends - constraints > bodies + holds_ground - 1
 
 
 @kernel

@@ -1,16 +1,18 @@
 """Impacts: contacts and limits that close within the step bounce with Newton's restitution, before the step itself.
 
 The impact stage solves for impulses alone (no forces, no time passes), with every joint held and every other closing
-contact at least not approaching (Nordberg and Servin 2.3). A pair bounces at the place where the step would have
+contact at least not approaching (Nordberg and Servin 2.3). One impact may lead to the next: the stage is repeated
+while something bounces. A pair bounces at the place where the step would have
 closed its gap, so it never overlaps, and a perfectly elastic ball keeps its energy.
 """
 
 from __future__ import annotations
 
 from hilnode.jit import kernel
+from hilnode.record import address_of
 from plant.contacts import GRIP
 from plant.kinematics import load_bodies
-from plant.solve import solve_rows
+from plant.stages import call_stage
 
 LIMIT, LOCK, CONTACT, TANGENT = 1, 4, 5, 6
 IMPACTS, IMPACT_NOW = 4, 6
@@ -45,7 +47,7 @@ def impact(e):
         else:
             rows.low[k] = 0.0
     d.status[IMPACT_NOW] = 1
-    solve_rows(e, 2)
+    call_stage(m.stage.solve, address_of(e), 2)
     d.status[IMPACT_NOW] = 0
     d.status[IMPACTS] += 1
 

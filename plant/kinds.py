@@ -33,6 +33,7 @@ class Bound(IntEnum):
     LOCK = 4  # a locked axis of a joint, in an island that is solved by iteration
     CONTACT = 5  # normal; its two friction rows follow
     TANGENT = 6
+    HYDRAULIC = 7  # a cylinder with pressures, on a slide
 
 
 class Stepper(IntEnum):

@@ -67,18 +67,18 @@ def place_bodies(e):
 
 @kernel
 def load_bodies(e, h):
-    """Momentum M v + h f of every dynamic body, gravity and the wrench from outside included (SPOOK eq. 9: p)."""
+    """Momentum M v + h f of every dynamic body, gravity, force fields and the wrench from outside included."""
     m, d = e.model, e.data
     for b in range(m.body.mass.size):
         if m.body.kind[b] != DYNAMIC or d.state.asleep[b] == 1:
             continue
-        v, w, p, i = d.state.vel[b], d.state.wrench[b], d.frame.momentum[b], d.frame.inertia[b]
-        mass = m.body.mass[b]
-        p[0] = mass * v[0] + h * (mass * m.setup.gx + w[0])
-        p[1] = mass * v[1] + h * (mass * m.setup.gy + w[1])
-        p[2] = mass * v[2] + h * (mass * m.setup.gz + w[2])
+        v, w, f = d.state.vel[b], d.state.wrench[b], d.state.pull[b]
+        p, i, mass = d.frame.momentum[b], d.frame.inertia[b], m.body.mass[b]
+        p[0] = mass * v[0] + h * (mass * m.setup.gx + w[0] + f[0])
+        p[1] = mass * v[1] + h * (mass * m.setup.gy + w[1] + f[1])
+        p[2] = mass * v[2] + h * (mass * m.setup.gz + w[2] + f[2])
         for k in range(3):
-            p[3 + k] = i[k, 0] * v[3] + i[k, 1] * v[4] + i[k, 2] * v[5] + h * w[3 + k]
+            p[3 + k] = i[k, 0] * v[3] + i[k, 1] * v[4] + i[k, 2] * v[5] + h * (w[3 + k] + f[3 + k])
 
 
 @kernel

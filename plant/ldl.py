@@ -17,7 +17,7 @@ import numpy as np
 
 from hilnode.jit import inline, kernel
 from hilnode.record import F3, I1
-from plant.algebra import mul, scale, spread, sub_outer
+from plant.algebra import spread, sub_outer
 
 BLOCK = 6
 
@@ -29,9 +29,9 @@ class Factor(NamedTuple):
     """
 
     fresh: I1  # [nodes] 1 = the diagonal block is a mass and an inertia, nothing more
-    diagonal: F3  # [nodes, 6, 6] K on the diagonal, then overwritten by inverses of D
+    diagonal: F3  # [nodes, 6, 6] K on the diagonal, then overwritten by its factors
     above: F3  # [blocks, 6, 6] K [p, q] for column p and row q, updated on the way
-    right: F3  # [blocks, 6, 6] L' = inverse of D times above
+    right: F3  # [blocks, 6, 6] what forward and backward substitution need of it
 
 
 def new_factor(nodes: int, blocks: int) -> Factor:
@@ -43,74 +43,83 @@ def new_factor(nodes: int, blocks: int) -> Factor:
 
 
 @inline
-def _invert3(a):
-    """A symmetric definite 3 x 3 block by its inverse, in place."""
-    m00, m01, m02, m11, m12, m22 = a[0, 0], a[0, 1], a[0, 2], a[1, 1], a[1, 2], a[2, 2]
-    c00, c01, c02 = m11 * m22 - m12 * m12, m02 * m12 - m01 * m22, m01 * m12 - m02 * m11
-    c11, c12, c22 = m00 * m22 - m02 * m02, m01 * m02 - m00 * m12, m00 * m11 - m01 * m01
-    d = 1.0 / (m00 * c00 + m01 * c01 + m02 * c02)
-    a[0, 0], a[0, 1], a[0, 2] = d * c00, d * c01, d * c02
-    a[1, 0], a[1, 1], a[1, 2] = d * c01, d * c11, d * c12
-    a[2, 0], a[2, 1], a[2, 2] = d * c02, d * c12, d * c22
-
-
-@kernel
-def _invert6(a):
-    """A symmetric definite 6 x 6 block by its inverse, in place: sweep operator, a row at a time."""
-    for k in range(6):
+def _decompose(a, n):
+    """A symmetric block A [n, n] = U' D U, by rows of its upper half: U (unit diagonal left out) and 1 / D."""
+    for k in range(n):
         d = 1.0 / a[k, k]
-        for i in range(6):
-            if i != k:
-                f = a[i, k] * d
-                for j in range(6):
-                    a[i, j] -= f * a[k, j]
-                a[i, k] = -f
-        for j in range(6):
+        for i in range(k + 1, n):
+            f = a[k, i] * d
+            for j in range(i, n):
+                a[i, j] -= f * a[k, j]
+        for j in range(k + 1, n):
             a[k, j] *= d
         a[k, k] = d
 
 
-@kernel
-def _invert_body(a):
-    """A block that is still a mass and an inertia."""
-    d = 1.0 / a[0, 0]
-    a[0, 0] = a[1, 1] = a[2, 2] = d
-    _invert3(a[3:, 3:])
+@inline
+def _down(u, b, n, m):
+    """B [n, m] = U'^-1 B, in place."""
+    for k in range(n - 1):
+        for i in range(k + 1, n):
+            f = u[k, i]
+            for j in range(m):
+                b[i, j] -= f * b[k, j]
 
 
 @inline
-def _apply_body(d, b, m, out):
-    """out [6, m] = D^-1 B for a block that is a mass and an inertia."""
-    x = d[0, 0]
-    for i in range(3):
+def _scaled(u, b, n, m, out):
+    """out [n, m] = D^-1 B."""
+    for i in range(n):
+        d = u[i, i]
         for j in range(m):
-            out[i, j] = x * b[i, j]
-        p, q, r = d[3 + i, 3], d[3 + i, 4], d[3 + i, 5]
-        for j in range(m):
-            out[3 + i, j] = p * b[3, j] + q * b[4, j] + r * b[5, j]
+            out[i, j] = d * b[i, j]
+
+
+@kernel
+def _eliminate(d, above, right, n, m, fresh):
+    """`above` and `right` of one block whose pivot has been decomposed."""
+    if fresh:  # the pivot is a mass and an inertia: only its lower half is not diagonal
+        if m == 6:
+            _down(d[3:, 3:], above[3:], 3, 6)
+            _scaled(d, above, 6, 6, right)
+        else:
+            _down(d[3:, 3:], above[3:], 3, 3)
+            _scaled(d, above, 6, 3, right)
+    elif n == 6:
+        if m == 6:
+            _down(d, above, 6, 6)
+            _scaled(d, above, 6, 6, right)
+        else:
+            _down(d, above, 6, 3)
+            _scaled(d, above, 6, 3, right)
+    elif m == 6:
+        _down(d, above, 3, 6)
+        _scaled(d, above, 3, 6, right)
+    else:
+        _down(d, above, 3, 3)
+        _scaled(d, above, 3, 3, right)
 
 
 @kernel
 def factorise(p, f, begin, end):
-    """`f.diagonal` and `f.above` hold K; afterwards inverses of D and L'."""
+    """`f.diagonal` and `f.above` hold K; afterwards the factors U and D of the pivots, U'^-1 K and D^-1 U'^-1 K.
+
+    Nothing is ever inverted: stiff contacts make blocks of a bad condition, and the Schur complements keep their
+    digits only if the pivots are solved with.
+    """
     for c in range(begin, end):
         n = p.size[c]
         d = f.diagonal[c]
         first, last = p.first[c], p.first[c + 1]
         if f.fresh[c] == 1:
-            _invert_body(d)
-            for s in range(first, last):
-                if p.size[p.row[s]] == 6:
-                    _apply_body(d, f.above[s], 6, f.right[s])
-                else:
-                    _apply_body(d, f.above[s], 3, f.right[s])
+            d[0, 0] = d[1, 1] = d[2, 2] = 1.0 / d[0, 0]
+            _decompose(d[3:, 3:], 3)
+        elif n == 6:
+            _decompose(d, 6)
         else:
-            if n == 6:
-                _invert6(d)
-            else:
-                _invert3(d)
-            for s in range(first, last):
-                mul(f.right[s], d, f.above[s], n, n, p.size[p.row[s]])
+            _decompose(d, 3)
+        for s in range(first, last):
+            _eliminate(d, f.above[s], f.right[s], n, p.size[p.row[s]], f.fresh[c] == 1)
         u = p.update_at[c]
         for s in range(first, last):
             m = p.size[p.row[s]]
@@ -124,16 +133,22 @@ def factorise(p, f, begin, end):
 def forward(p, f, x, begin, end):
     """`x` [nodes, 6] = inverse of L times `x`, in place."""
     for c in range(begin, end):
+        n, u, y = p.size[c], f.diagonal[c], x[c]
+        for k in range(n - 1):
+            v = y[k]
+            for i in range(k + 1, n):
+                y[i] -= u[k, i] * v
         for s in range(p.first[c], p.first[c + 1]):
-            spread(f.right[s], x[c], x[p.row[s]], p.size[c], p.size[p.row[s]])
+            spread(f.right[s], y, x[p.row[s]], n, p.size[p.row[s]])
 
 
 @kernel
 def backward(p, f, x, begin, end):
     """`x` = inverse of D L' times `x`, in place."""
     for c in range(end - 1, begin - 1, -1):
-        n, y = p.size[c], x[c]
-        scale(f.diagonal[c], y, y, n)
+        n, u, y = p.size[c], f.diagonal[c], x[c]
+        for i in range(n):
+            y[i] *= u[i, i]
         for s in range(p.first[c], p.first[c + 1]):
             z, r, m = x[p.row[s]], f.right[s], p.size[p.row[s]]
             for i in range(n):
@@ -148,6 +163,11 @@ def backward(p, f, x, begin, end):
                     )
                 else:
                     y[i] -= r[i, 0] * z[0] + r[i, 1] * z[1] + r[i, 2] * z[2]
+        for i in range(n - 2, -1, -1):
+            v = y[i]
+            for j in range(i + 1, n):
+                v -= u[i, j] * y[j]
+            y[i] = v
 
 
 @kernel

@@ -22,37 +22,50 @@ import numpy as np
 from hilnode.signals import nearest
 from plant import entries
 from plant.collide.far.model import STALE
+from plant.collide.far.pairs import exclude
 from plant.collide.model import Kind
 from plant.collide.scene import Placement, write_shape
 from plant.compile import Engine, check_body, place_shape
 from plant.kinds import BodyKind
-from plant.world import World, WorldError, rotated
+from plant.world import Placed, World, WorldError, rotated
 
 
 def take_in(engine: Engine) -> None:
-    """Everything that the engine's world holds and the engine does not: bodies, joints, actuators and shapes."""
+    """Everything that the engine's world holds and the engine does not: bodies, joints, actuators and shapes.
+
+    What finds no room, or cannot be, is refused before anything is changed.
+    """
     world, content = engine.world, engine.content
-    for name, body in world.bodies.items():
-        if name not in engine.names:
-            check_body(body)
-            k = _free_place(engine.names, "bodies", name)
-            engine.names[k] = name
-            entries.write_body(content.model, content.data, k, body)
+    bodies = [b for name, b in world.bodies.items() if name not in engine.names]
+    joints = [j for name, j in world.joints.items() if name not in engine.joint_names]
+    actuators = [a for name, a in world.actuators.items() if name not in engine.actuator_names]
+    shapes = world.shapes[engine.shapes_taken :]
+    _check_room(engine.names, "bodies", [b.name for b in bodies])
+    _check_room(engine.joint_names, "joints", [j.name for j in joints])
+    _check_room(engine.actuator_names, "actuators", [a.name for a in actuators])
+    for body in bodies:
+        check_body(body)
+    for actuator in actuators:
+        if actuator.name in world.cylinders:
+            raise WorldError(f"hydraulic cylinder {actuator.name!r}: declare it before compile")
+    _check_shapes(engine, shapes)
+
+    for body in bodies:
+        k = engine.names.index("")
+        engine.names[k] = body.name
+        entries.write_body(content.model, content.data, k, body)
     here = _where_bodies_are(engine)
     number = {n: k for k, n in enumerate(engine.names) if n}
-    for name, joint in world.joints.items():
-        if name not in engine.joint_names:
-            k = _free_place(engine.joint_names, "joints", name)
-            engine.joint_names[k] = name
-            entries.write_joint(content, k, joint, here, number)
-            _exclude(engine, int(content.model.joint.a[k]), int(content.model.joint.b[k]))
-    joints = {n: k for k, n in enumerate(engine.joint_names) if n}
-    for name, actuator in world.actuators.items():
-        if name not in engine.actuator_names:
-            k = _free_place(engine.actuator_names, "actuators", name)
-            engine.actuator_names[k] = name
-            entries.write_actuator(content, k, actuator, joints)
-    for shape in world.shapes[engine.shapes_taken :]:
+    for joint in joints:
+        k = engine.joint_names.index("")
+        engine.joint_names[k] = joint.name
+        entries.write_joint(content, k, joint, here, number)
+    places = {n: k for k, n in enumerate(engine.joint_names) if n}
+    for actuator in actuators:
+        k = engine.actuator_names.index("")
+        engine.actuator_names[k] = actuator.name
+        entries.write_actuator(content, k, actuator, places)
+    for shape in shapes:
         _add_shape(engine, place_shape(world, shape, number, engine.material_names))
     engine.shapes_taken = len(world.shapes)
     _renew(engine)
@@ -67,7 +80,8 @@ def remove_body(engine: Engine, name: str) -> None:
             _remove_joint(engine, j)
     m.body.kind[k] = BodyKind.ABSENT
     shape = engine.content.scene.shape
-    shape.enabled[shape.body == k] = 0
+    gone = shape.body == k
+    shape.enabled[gone], shape.body[gone] = 0, -1
     engine.world.shapes = [s for s in engine.world.shapes if s.body != name]
     engine.shapes_taken = len(engine.world.shapes)
     del engine.world.bodies[name]
@@ -93,15 +107,21 @@ def switch_body(engine: Engine, name: str, on: bool) -> None:
     """Leave a body out, with its shapes and joints, or let it take part again, at rest where it was."""
     k = _find(engine.names, "body", name)
     m, d = engine.content.model, engine.content.data
-    body = engine.world.bodies[name]
-    m.body.kind[k] = entries.KINDS[body.kind] if on else BodyKind.ABSENT
+    m.body.kind[k] = entries.KINDS[engine.world.bodies[name].kind] if on else BodyKind.ABSENT
     d.state.vel[k] = 0.0
     shape = engine.content.scene.shape
     shape.enabled[shape.body == k] = int(on)
     for j, joint in enumerate(engine.joint_names):
-        if joint and k in (m.joint.a[j], m.joint.b[j]):
-            ends = (m.joint.a[j], m.joint.b[j])
-            m.joint.on[j] = int(all(b < 0 or m.body.kind[b] != BodyKind.ABSENT for b in ends))
+        ends = (m.joint.a[j], m.joint.b[j])
+        if not joint or k not in ends:
+            continue
+        if not on:
+            if m.joint.on[j]:
+                engine.let_go.add(joint)  # only what held is to hold again
+            m.joint.on[j] = 0
+        elif joint in engine.let_go and all(b < 0 or m.body.kind[b] != BodyKind.ABSENT for b in ends):
+            m.joint.on[j] = 1
+            engine.let_go.discard(joint)
     _renew(engine)
 
 
@@ -117,10 +137,31 @@ def _remove_joint(engine: Engine, k: int) -> None:
     engine.world.joints.pop(name, None)
 
 
-def _free_place(names: list[str], what: str, name: str) -> int:
-    if "" not in names:
-        raise WorldError(f"no room for {name!r}: compile with Spare({what}=...) to reserve some")
-    return names.index("")
+def _check_room(places: list[str], what: str, new: list[str]) -> None:
+    if places.count("") < len(new):
+        names = ", ".join(repr(n) for n in new)
+        raise WorldError(f"no room for {names}: compile with Spare({what}=...) to reserve some")
+
+
+def _check_shapes(engine: Engine, new: list[Placed]) -> None:
+    for s in new:
+        if s.body is None or s.shape.kind >= Kind.HULL:
+            raise WorldError(
+                f"shape on {s.body or 'the ground'}: a running engine takes spheres, capsules, boxes, cylinders and "
+                "cones of bodies; declare others before compile"
+            )
+        if s.material not in engine.material_names:
+            hint = nearest(s.material, engine.material_names)
+            raise WorldError(f"shape on {s.body!r}: material {s.material!r} is not one of those at compile: {hint}")
+    if len(_free_shapes(engine)) < len(new):
+        raise WorldError(f"no room for {len(new)} shapes: compile with Spare(shapes=...) to reserve some")
+
+
+def _free_shapes(engine: Engine) -> list[int]:
+    """Places of shapes that are on no body: reserved ones, and those of bodies that were removed."""
+    scene = engine.content.scene
+    moving = set(scene.far.shape.tolist())
+    return [s for s in np.flatnonzero(scene.shape.body < 0).tolist() if s in moving]
 
 
 def _find(names: list[str], what: str, name: str) -> int:
@@ -141,31 +182,23 @@ def _where_bodies_are(engine: Engine) -> World:
 
 
 def _add_shape(engine: Engine, placement: Placement) -> None:
-    shapes, far = engine.content.scene.shape, engine.content.scene.far
-    if placement.body < 0 or placement.shape.kind >= Kind.HULL:
-        raise WorldError(
-            "a running engine takes spheres, capsules, boxes, cylinders and cones of bodies; declare others"
-        )
-    spare = np.flatnonzero(shapes.enabled == 0)
-    free = [int(s) for s in spare if shapes.body[s] < 0 or engine.names[shapes.body[s]] == ""]
-    if not free:
-        raise WorldError("no room for another shape: compile with Spare(shapes=...) to reserve some")
-    write_shape(shapes, free[0], placement)
-    far.role[free[0]] = engine.content.model.body.kind[placement.body]
+    scene, k = engine.content.scene, _free_shapes(engine)[0]
+    write_shape(scene.shape, k, placement)
+    scene.far.role[k] = engine.content.model.body.kind[placement.body]
 
 
-def _exclude(engine: Engine, a: int, b: int) -> None:
-    """Shapes of bodies that share a joint do not meet. Room was reserved behind the sorted keys."""
-    far = engine.content.scene.far
-    key = (min(a, b) + 1) * (far.bodies + 1) + max(a, b) + 1
-    if a >= 0 and b >= 0 and key not in far.excluded:
-        far.excluded[-1] = key
-        far.excluded.sort()
+def _exclude_neighbours(engine: Engine) -> None:
+    """Shapes of bodies that share a joint do not meet. The keys are sorted, with room behind them."""
+    far, joint = engine.content.scene.far, engine.content.model.joint
+    pairs = [(int(joint.a[j]), int(joint.b[j])) for j, name in enumerate(engine.joint_names) if name]
+    keys = exclude(far.bodies, [p for p in pairs if min(p) >= 0])
+    far.excluded[: len(keys)], far.excluded[len(keys) :] = keys, np.iinfo(np.int64).max
 
 
 def _renew(engine: Engine) -> None:
     """What the next step must find anew."""
     d = engine.content.data
+    _exclude_neighbours(engine)
     d.graph.dirty[0] = 1
     d.status[entries.PLACED] = 0
     d.state.asleep[:] = 0

@@ -1,15 +1,20 @@
 """A compiled World as a plant: its motors become inputs, its joints outputs, its bodies poses.
 
     engine = compile_world(world, dt)
-    plant = as_plant(engine, "crane")
+    plant = as_plant(engine, "crane", wrenches=["load"], reactions=["hook"])
 
-Inputs: `crane.<motor>.speed` for speed motors, `crane.<servo>.position` for servos. Outputs:
+Inputs: `crane.<motor>.speed` for speed motors, `crane.<servo>.position` for servos, `crane.<cylinder>.valve` for
+hydraulic cylinders; for each body in `wrenches` a force from outside `crane.<body>.force_x` to `torque_z`. Outputs:
 `crane.<joint>.angle` for joints that turn about one axis, `crane.<joint>.slide` for those that slide along
-theirs. `reset` restores the state at compile.
+theirs; `crane.<cylinder>.pressure_a` and `pressure_b`; for each joint in `reactions` its `pull` [N]. `reset` restores
+the state at compile.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -22,22 +27,45 @@ from plant.algebra import rotate
 from plant.compile import Engine
 from plant.model import Bound, Turning, view_engine
 from plant.spook import CONTACTS_FULL, PLACED
-from plant.spook import step as spook_step
-from plant.world import Joint
+from plant.stages import call_stage
+from plant.world import Joint, World
+
+
+class In(IntEnum):
+    """What an input sets."""
+
+    SPEED = 0
+    POSITION = 1
+    VALVE = 2
+    WRENCH = 3
+
+
+class Out(IntEnum):
+    """What an output shows."""
+
+    ANGLE = 0
+    SLIDE = 1
+    PRESSURE = 2
+    PULL = 3
+
+
+SPEED, POSITION, VALVE, WRENCH = (int(k) for k in In)
+ANGLE, SLIDE, PRESSURE, PULL = (int(k) for k in Out)
 
 
 class Machine(NamedTuple):
     """What the step needs beside the engine."""
 
     engine: int  # address of its record
-    target: I1  # [inputs] actuator
-    is_position: I1  # [inputs] 1 = a servo's position, 0 = a motor's speed
-    joint: I1  # [outputs]
-    is_slide: I1  # [outputs] 1 = slide, 0 = angle
+    input_kind: I1  # [inputs] In
+    input_of: I1  # [inputs] actuator, cylinder, or 6 x body + component
+    output_kind: I1  # [outputs] Out
+    output_of: I1  # [outputs] joint, or 2 x cylinder + chamber
     start_pos: F2  # [b, 3] at compile
     start_quat: F2
     start_vel: F2
     start_angle: F2
+    start_pressure: F2
 
 
 _view = viewer(Machine)
@@ -45,10 +73,18 @@ _view = viewer(Machine)
 
 @kernel
 def _show(m, e, outputs, poses):
-    """Joint coordinates and the poses of the bodies' frames."""
-    for k in range(m.joint.size):
-        j = m.joint[k]
-        outputs[k] = e.data.row.slide[j, 2] if m.is_slide[k] == 1 else e.data.state.angle[j, 0]
+    """Joint coordinates, pressures and reactions, and the poses of the bodies' frames."""
+    for k in range(m.output_of.size):
+        kind, i = m.output_kind[k], m.output_of[k]
+        if kind == ANGLE:
+            outputs[k] = e.data.state.angle[i, 0]
+        elif kind == SLIDE:
+            outputs[k] = e.data.row.slide[i, 2]
+        elif kind == PRESSURE:
+            outputs[k] = e.data.chamber.pressure[i >> 1, i & 1]
+        else:
+            f = e.data.row.pull[i]
+            outputs[k] = math.sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2])
     for b in range(e.model.body.mass.size):
         q, com = e.data.state.quat[b], e.model.body.com[b]
         x, y, z = rotate(q, com[0], com[1], com[2])
@@ -65,12 +101,17 @@ def step(self, n, params, inputs, outputs, poses):
     """Inputs to targets, one step of the engine, joints to outputs."""
     m = _view(self)
     e = view_engine(m.engine)
-    for k in range(m.target.size):
-        if m.is_position[k] == 1:
-            e.data.target.position[m.target[k]] = inputs[k]
+    for k in range(m.input_of.size):
+        kind, i = m.input_kind[k], m.input_of[k]
+        if kind == SPEED:
+            e.data.target.speed[i] = inputs[k]
+        elif kind == POSITION:
+            e.data.target.position[i] = inputs[k]
+        elif kind == VALVE:
+            e.data.chamber.valve[i] = inputs[k]
         else:
-            e.data.target.speed[m.target[k]] = inputs[k]
-    status = spook_step(e)
+            e.data.state.wrench[i // 6, i % 6] = inputs[k]
+    status = call_stage(e.model.stage.step, m.engine, 1)
     if status == OK:
         _show(m, e, outputs, poses)
     return status
@@ -86,6 +127,7 @@ def reset(self, n, params, inputs, outputs, poses):
     s.quat[:] = m.start_quat
     s.vel[:] = m.start_vel
     s.angle[:] = m.start_angle
+    e.data.chamber.pressure[:] = m.start_pressure
     e.data.contact.old_count[0] = 0
     e.data.bounded.kept[:] = 0
     e.data.row.force[:] = 0.0
@@ -97,44 +139,82 @@ def reset(self, n, params, inputs, outputs, poses):
     return OK
 
 
-def as_plant(engine: Engine, name: str) -> Plant:
+AXES = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
+
+
+def as_plant(engine: Engine, name: str, *, wrenches: Sequence[str] = (), reactions: Sequence[str] = ()) -> Plant:
     """The engine for the node; `name` is the first word of all its signals."""
     world, content = engine.world, engine.content
-    acts = [(i, a) for i, a in enumerate(world.actuators.values()) if a.kind == Bound.MOTOR]
-    shown = [(i, j) for i, j in enumerate(world.joints.values()) if _unit(j)]
+    inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
+    outputs = [*_coordinates(engine, name), *_pressures(world, name), *_reactions(engine, name, reactions)]
     state = content.data.state
     record = Record(
         Machine(
             engine=engine.record.address,
-            target=np.array([i for i, _ in acts], np.int64),
-            is_position=np.array([a.gain > 0 for _, a in acts], np.int64),
-            joint=np.array([i for i, _ in shown], np.int64),
-            is_slide=np.array([_unit(j) == "m" for _, j in shown], np.int64),
+            input_kind=np.array([kind for kind, _, _ in inputs], np.int64),
+            input_of=np.array([of for _, of, _ in inputs], np.int64),
+            output_kind=np.array([kind for kind, _, _ in outputs], np.int64),
+            output_of=np.array([of for _, of, _ in outputs], np.int64),
             start_pos=state.pos.copy(),
             start_quat=state.quat.copy(),
             start_vel=state.vel.copy(),
             start_angle=state.angle.copy(),
+            start_pressure=content.data.chamber.pressure.copy(),
         )
     )
-    inputs = []
-    for _, a in acts:
-        slides = a.axis < 3
-        if a.gain > 0:
-            inputs.append(Signal(f"{name}.{a.name}.position", "m" if slides else "rad", a.position))
-        else:
-            inputs.append(Signal(f"{name}.{a.name}.speed", "m/s" if slides else "rad/s", a.speed))
-    outputs = [Signal(f"{name}.{j.name}." + ("slide" if _unit(j) == "m" else "angle"), _unit(j)) for _, j in shown]
     return Plant(
         name,
         content.model.setup.h,
-        tuple(inputs),
-        tuple(outputs),
+        tuple(signal for _, _, signal in inputs),
+        tuple(signal for _, _, signal in outputs),
         (Task(name, step.address, record.address),),
         bodies=tuple(f"{name}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
         status={CONTACTS_FULL: "more contacts than there is room for: compile the world with more"},
         owner=(engine, record),
     )
+
+
+Entry = tuple[int, int, Signal]
+
+
+def _drives(engine: Engine, name: str) -> Iterator[Entry]:
+    """Motors, servos and valves."""
+    cylinders = list(engine.world.cylinders)
+    for i, a in enumerate(engine.world.actuators.values()):
+        slides = a.axis < 3
+        if a.kind == Bound.MOTOR and a.gain > 0:
+            yield In.POSITION, i, Signal(f"{name}.{a.name}.position", "m" if slides else "rad", a.position)
+        elif a.kind == Bound.MOTOR:
+            yield In.SPEED, i, Signal(f"{name}.{a.name}.speed", "m/s" if slides else "rad/s", a.speed)
+        elif a.kind == Bound.HYDRAULIC:
+            yield In.VALVE, cylinders.index(a.name), Signal(f"{name}.{a.name}.valve", "1", 0.0, low=-1.0, high=1.0)
+
+
+def _wrenches(engine: Engine, name: str, bodies: Sequence[str]) -> Iterator[Entry]:
+    for body in bodies:
+        for c, axis in enumerate(AXES):
+            unit = "N" if c < 3 else "N m"
+            yield In.WRENCH, 6 * engine.index(body) + c, Signal(f"{name}.{body}.{axis}", unit)
+
+
+def _coordinates(engine: Engine, name: str) -> Iterator[Entry]:
+    for j, joint in enumerate(engine.world.joints.values()):
+        unit = _unit(joint)
+        if unit:
+            kind, word = (Out.SLIDE, "slide") if unit == "m" else (Out.ANGLE, "angle")
+            yield kind, j, Signal(f"{name}.{joint.name}.{word}", unit)
+
+
+def _pressures(world: World, name: str) -> Iterator[Entry]:
+    for c, cylinder in enumerate(world.cylinders):
+        for side, word in enumerate(("pressure_a", "pressure_b")):
+            yield Out.PRESSURE, 2 * c + side, Signal(f"{name}.{cylinder}.{word}", "Pa")
+
+
+def _reactions(engine: Engine, name: str, joints: Sequence[str]) -> Iterator[Entry]:
+    for joint in joints:
+        yield Out.PULL, engine.joint_names.index(joint), Signal(f"{name}.{joint}.pull", "N")
 
 
 def _unit(joint: Joint) -> str:

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from hilnode.record import F1, F2, F3, I1, I2, viewer
 from plant.collide.scene import Scene
+from plant.hydraulics import Chambers, Cylinders
 from plant.kinds import BodyKind, Bound, Solver, Stepper, Turning
 from plant.ldl import Factor
 from plant.order import Pattern, Sketch
+from plant.stages import Stages
 
 __all__ = ["BodyKind", "Bound", "Solver", "Stepper", "Turning"]  # handed on
 
@@ -97,6 +99,7 @@ class Actuators(NamedTuple):
     sigma: F1  # from stiffness and damping
     upsilon: F1
     bounce: F1  # limits: restitution
+    cylinder: I1  # hydraulic ones: which, else -1
 
 
 class Springs(NamedTuple):
@@ -142,15 +145,24 @@ class Materials(NamedTuple):
     pair: I2  # [material, material] index
 
 
+class Fields(NamedTuple):
+    """Force fields of the user."""
+
+    address: I1
+
+
 class Model(NamedTuple):
     """All that does not change."""
 
     setup: Setup
+    stage: Stages
     body: Bodies
     joint: Joints
     coupling: Couplings
     actuator: Actuators
     spring: Springs
+    cylinder: Cylinders
+    field: Fields
     material: Materials
 
 
@@ -161,6 +173,7 @@ class State(NamedTuple):
     quat: F2  # [b, 4]
     vel: F2  # [b, 6] linear [m/s], angular [rad/s]
     wrench: F2  # [b, 6] force [N] and torque [N m] from outside, kept until changed
+    pull: F2  # [b, 6] the same of force fields, of this step
     angle: F2  # [j, 2] free angle of a hinge, or the two of a universal joint, unwound [rad]
     asleep: I1  # [b] 1 = at rest with its island, left out of everything until something comes
     rested: F1  # [b] how long it has been slow [s]
@@ -184,6 +197,8 @@ class JointRows(NamedTuple):
     error: F2  # [j, ROWS] violation [m, rad]
     drive: F2  # [j, ROWS] actuated coordinates: inverse compliance of all actuators of the row that are free
     goal: F2  # [j, ROWS] and the sum of their right-hand sides over compliance
+    rest: F2  # [j, ROWS] what the softer ones leave of the impulse to the stiffest
+    told: F2  # [j, ROWS] 1 = `rest` is that of this solve
     curve: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
     force: F2  # [j, ROWS] reaction [N, N m], along the row
     pull: F2  # [j, 3] linear reaction on b, world axes [N]
@@ -215,9 +230,11 @@ class Contacts(NamedTuple):
     friction: F1  # static or dynamic coefficient of this step
     impulse: F2  # [c, 3] normal and two tangents [N s], of the last step
     tangent: F2  # [c, 3] first tangent of the last step
+    fresh: I1  # [c] 1 = it did not push in the step before
     new: I1  # [1] contacts that the step before did not have
     old_count: I1  # [1] the list of the step before, for warm starts
     old_feature: I1
+    old_body: I2
     old_impulse: F2
     old_tangent: F2
 
@@ -276,7 +293,8 @@ class Graph(NamedTuple):
     first: I1  # [islands + 1] first node of each
     row_first: I1  # [islands + 1] first of its rows in `by_island`
     solver: I1  # [islands]
-    strained: I1  # [islands] 1 = over-constrained: redundant joints share their load by compliance
+    strained: I1  # [islands] 1 = with loops: redundant joints share their load by compliance
+    coupled: I1  # [islands] 1 = with couplings
     members: I1  # [islands] bodies
     loops: I1  # [islands] edges beyond a tree
     local: I1  # [b + j + p] number in the sketch
@@ -287,6 +305,17 @@ class Graph(NamedTuple):
     pair_next: I1
     key: I1  # hash table of pairs of bodies that share a block
     block_of: I1
+
+
+class Log(NamedTuple):
+    """Collisions: pairs of bodies that began to touch. A ring: entry k is at k modulo its length."""
+
+    count: I1  # type: ignore[assignment]  # [1] entries written since compile
+    step: I1
+    feature: I1
+    body: I2
+    point: F2  # world [m]
+    impulse: F1  # [N s] of the first touch
 
 
 class Warm(NamedTuple):
@@ -304,9 +333,11 @@ class Data(NamedTuple):
     row: JointRows
     coupled: CouplingRows
     contact: Contacts
+    log: Log
     warm: Warm
     bounded: Rows
     target: Targets
+    chamber: Chambers
     graph: Graph
     sketch: Sketch
     pattern: Pattern
@@ -334,6 +365,7 @@ class Status(IntEnum):
     IMPACTS = 4  # impact stages since compile
     BROKEN = 5  # joints broken since compile
     IMPACT_NOW = 6  # 1 = the solve is that of an impact stage
+    STEPS = 7  # steps since compile
     COUNT = 8
 
 

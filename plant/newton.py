@@ -14,7 +14,8 @@ the rule.
 Block pivoting may cycle. The solution is also the minimum of a convex potential, kinetic energy against the free
 motion plus a piecewise quadratic for every row, and a block pivot is a Newton step of it: when the number of rows in
 a wrong state has not fallen for a while, each step is followed by an exact line search along the potential, which
-always ends. An island of loose bodies that is far from its solution is first brought near by a few sweeps of iteration.
+leads down at every round. An island of loose bodies that is far from its solution is first brought near by a few
+sweeps of iteration. Where the rounds allowed are not enough, iteration has the last word, and that is counted.
 
 Joint rows stay in the matrix as rows of their own (the saddle-point form), which keeps all digits however stiff. So do
 actuated coordinates of joints: all actuators of one coordinate that are free together make one row of its joint's node.
@@ -49,12 +50,13 @@ def assemble(e, i):
     f.above[p.first[begin] : p.first[end]] = 0.0
     for n in range(begin, end):
         b = g.owner[n]
+        f.fresh[n] = p.fresh[n]
         if b < bodies:
             _assemble_body(f.diagonal[n], d.x[n], m.body.mass[b], d.frame.inertia[b], d.frame.momentum[b])
-            f.fresh[n] = p.fresh[n]
         elif b < bodies + joints:
             d.row.drive[b - bodies, :] = 0.0
             d.row.goal[b - bodies, :] = 0.0
+            d.row.told[b - bodies, :] = 0.0
     for r in range(g.row_first[i], g.row_first[i + 1]):
         _add_row(d, d.bounded.by_island[r])
     for n in range(begin, end):
@@ -204,7 +206,7 @@ def _assemble_coupling(e, p, n):
     if d.status[IMPACT_NOW] == 0:
         if m.setup.stepper == SPOOK:
             x[0] += y * (speed - 4.0 / h * error)
-        elif m.setup.stepper == LINEARISED:
+        else:  # couplings are not projected
             x[0] -= error / h
 
 
@@ -351,13 +353,16 @@ def _judge(e, i):
         if rows.state[k] == 0:
             rows.value[k] = (rows.rhs[k] - u) / rows.sigma[k]
             if rows.slot[k] >= 0:
-                rows.value[k] = _driven(d, rows, k)
+                _share(d, rows, k)
         elif rows.state[k] != FIXED:
             rows.value[k] = rows.low[k] if rows.state[k] < 0 else rows.high[k]
         fast, large = max(fast, abs(u)), max(large, abs(rows.value[k]))
     wrong = 0
     for r in range(begin, end):
         k = rows.by_island[r]
+        if rows.state[k] == 0 and rows.slot[k] >= 0 and _is_stiffest(d.row, rows, k):
+            rows.value[k] = rows.side[k] * d.row.rest[rows.joint[k], rows.slot[k]]
+            large = max(large, abs(rows.value[k]))
         state = ought = rows.state[k]
         if state == 0:
             slack = TOLERANCE * large
@@ -376,14 +381,22 @@ def _judge(e, i):
 
 
 @inline
-def _driven(d, rows, k):
-    """Impulse of a free actuator, from the multiplier of its coordinate, which has all digits."""
+def _is_stiffest(row, rows, k):
+    """Whether a free actuator is stiffer than all others on its coordinate together."""
+    return rows.sigma[k] * row.drive[rows.joint[k], rows.slot[k]] < 1.9
+
+
+@inline
+def _share(d, rows, k):
+    """Impulse of a free actuator from the multiplier of its coordinate, which has all digits. Soft ones take theirs by
+    the speed; the stiffest gets what is left, in `rest`."""
     j, i, side = rows.joint[k], rows.slot[k], rows.side[k]
-    total = -d.x[d.graph.joint_node[j], i]
-    drive = d.row.drive[j, i]
-    if abs(drive * rows.sigma[k] - 1.0) < 1e-9:  # the only one
-        return side * total
-    return (rows.rhs[k] - side * (d.row.goal[j, i] - total) / drive) / rows.sigma[k]
+    total, drive, row = -d.x[d.graph.joint_node[j], i], d.row.drive[j, i], d.row
+    if row.told[j, i] == 0.0:
+        row.rest[j, i], row.told[j, i] = total, 1.0
+    if not _is_stiffest(row, rows, k):
+        rows.value[k] = (rows.rhs[k] - side * (row.goal[j, i] - total) / drive) / rows.sigma[k]
+        row.rest[j, i] -= side * rows.value[k]
 
 
 @kernel

@@ -54,7 +54,6 @@ class Sketch(NamedTuple):
     root: I1  # [nodes] union-find over what has been eliminated
     carries: I1  # [nodes] free directions left, at roots
     loose: I1  # [nodes] rows of constraints that reach out of the group, at roots
-    strained: I1  # [1] 1 = a constraint had to go that the groups could not carry: the island is over-constrained
 
 
 def new_pattern(nodes: int, blocks: int, updates: int) -> Pattern:
@@ -87,7 +86,6 @@ def new_sketch(nodes: int) -> Sketch:
         ints(n),
         ints(n),
         ints(n),
-        ints(1),
     )
 
 
@@ -104,7 +102,6 @@ def _ones(v):
 def begin(s, n):
     """An island of `n` nodes without edges; sizes, rows and ends are there."""
     words = (n + BITS - 1) // BITS
-    s.strained[0] = 0
     for v in range(n):
         s.place[v] = -1
         s.root[v] = v
@@ -200,7 +197,6 @@ def _next(s, n):
             best, least = v, s.degree[v]
     if best >= 0:
         return best
-    s.strained[0] = 1
     for v in range(n):
         if s.place[v] < 0 and s.degree[v] < least:
             best, least = v, s.degree[v]

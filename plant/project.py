@@ -18,7 +18,8 @@ from hilnode.jit import kernel
 from plant.algebra import rotation, turn
 from plant.coupling import coupling_rows
 from plant.kinematics import place_bodies, solve3, world_inertia
-from plant.ldl import solve
+from plant.ldl import factorise, solve
+from plant.newton import assemble
 from plant.rows import DISTANCE, joint_rows
 
 VISIBLE_TURN = 1e-4  # [rad] smaller tilts are left to the stabilisation
@@ -68,6 +69,9 @@ def settle(e, rounds):
                 continue
             parted = again == 0 and _has_excess(d, i)
             if parted or _is_visible(e, i):
+                if again > 0:  # the first round was not enough: the bodies have turned too far for the old factor
+                    assemble(e, i)
+                    factorise(d.pattern, d.factor, d.graph.first[i], d.graph.first[i + 1])
                 _project(e, i, parted)
                 moved = True
         if not moved:

@@ -30,22 +30,34 @@ def _is_pushed(d, b):
 
 
 @kernel
-def wake(e):
-    """Wake the islands that something has come to. The contact list is that of this step."""
+def wake_pushed(e):
+    """Wake the islands that are pushed from outside, before contacts are looked for."""
     m, d = e.model, e.data
     if m.setup.sleep_after == 0.0:
         return
     for b in range(m.body.mass.size):
         if d.state.asleep[b] == 1 and _is_pushed(d, b):
             wake_with(m, d, b)
+
+
+@kernel
+def wake_touched(e):
+    """Wake the islands that something has come to; True if there were any: their own contacts are not in the list."""
+    m, d = e.model, e.data
+    woken = False
+    if m.setup.sleep_after == 0.0:
+        return woken
     for c in range(d.contact.count[0]):
         a, b = d.contact.body[c, 0], d.contact.body[c, 1]
         if a < 0 or b < 0:
             continue
         if d.state.asleep[a] == 1 and _stirs(m, d, b):
             wake_with(m, d, a)
+            woken = True
         elif d.state.asleep[b] == 1 and _stirs(m, d, a):
             wake_with(m, d, b)
+            woken = True
+    return woken
 
 
 @kernel
@@ -78,10 +90,12 @@ def fall_asleep(e):
         if g.island[b] >= 0:
             d.state.rested[b] = d.state.rested[b] + setup.h if _is_slow(m, d, b) and not _is_pushed(d, b) else 0.0
     for i in range(m.actuator.joint.size):
-        if m.actuator.kind[i] == MOTOR and m.actuator.on[i] == 1:
+        if m.actuator.kind[i] == MOTOR and m.actuator.on[i] == 1 and m.joint.on[m.actuator.joint[i]] == 1:
             _keep_awake(m, d, m.actuator.joint[i])
     for j in range(m.joint.a.size):
         a, b = m.joint.a[j], m.joint.b[j]
+        if m.joint.on[j] == 0:
+            continue
         if (a >= 0 and m.body.kind[a] == KINEMATIC) or (b >= 0 and m.body.kind[b] == KINEMATIC):
             _keep_awake(m, d, j)
     for i in range(g.islands[0]):

@@ -18,20 +18,26 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import kernel
+from hilnode.record import address_of
 from plant.actuators import actuator_rows
 from plant.collide.contacts import find_contacts
 from plant.contacts import contact_rows, keep_rows, warm_contacts
+from plant.fields import apply_fields
 from plant.graph import update_graph
+from plant.hydraulics import keep_pressures
 from plant.impact import impact, is_impact
 from plant.kinematics import load_bodies, move_bodies
+from plant.model import view_engine
 from plant.project import ROUNDS, settle
-from plant.sleep import fall_asleep, wake
+from plant.sleep import fall_asleep, wake_pushed, wake_touched
 from plant.solve import solve_rows, sort_rows
 from plant.springs import spring_rows
+from plant.stages import Stages, call_stage, compiled_stage
 from plant.sweep import lock_rows
 
 OK, NOT_FINITE, CONTACTS_FULL = 0, 1, 100
-LEFT_OUT, FACTORS, PLACED, BROKEN = 0, 1, 3, 5
+IMPACTS = 16  # in a step, at most
+LEFT_OUT, FACTORS, PLACED, BROKEN, STEPS = 0, 1, 3, 5, 7
 
 
 @kernel
@@ -45,9 +51,9 @@ def write_rows(e):
     sort_rows(e)
 
 
-@kernel
-def collide(e):
+def collide_stage(address, unused):
     """The contact list of this step; returns how many found no room."""
+    e = view_engine(address)
     m, d = e.model, e.data
     return find_contacts(
         e.scene,
@@ -62,6 +68,28 @@ def collide(e):
     )
 
 
+def solve_stage(address, rounds):
+    """Velocities and impulses of all islands."""
+    solve_rows(view_engine(address), rounds)
+    return 0
+
+
+def step_stage(address, count):
+    """So many steps; 0 or the first status that is not."""
+    e = view_engine(address)
+    for _ in range(count):
+        status = step(e)
+        if status != 0:
+            return status
+    return 0
+
+
+def stages() -> Stages:
+    """The addresses of the three, which are compiled now if they never were."""
+    pieces = [compiled_stage(f) for f in (collide_stage, solve_stage, step_stage)]
+    return Stages(*(int(p.address) for p in pieces))
+
+
 @kernel
 def step(e):
     """One step. Returns a status."""
@@ -70,25 +98,33 @@ def step(e):
         settle(e, 0)
         d.status[PLACED] = 1
     d.status[FACTORS] = 0
-    d.status[LEFT_OUT] = collide(e)
+    here = address_of(e)
+    wake_pushed(e)
+    d.status[LEFT_OUT] = call_stage(e.model.stage.collide, here, 0)
+    if wake_touched(e):
+        d.status[LEFT_OUT] = call_stage(e.model.stage.collide, here, 0)
     if d.status[LEFT_OUT] > 0:
         return CONTACTS_FULL
     warm_contacts(d.contact, d.warm)
-    wake(e)
     update_graph(e)
     write_rows(e)
-    if is_impact(d.bounded):
+    for _ in range(IMPACTS):  # one may lead to the next, as in a row of balls
+        if not is_impact(d.bounded):
+            break
         impact(e)
         write_rows(e)
+    apply_fields(e)
     load_bodies(e, setup.h)
     # Contacts that all stayed have bounds from their last normal impulses: one round will do (Vortex 2.5.2, end).
-    solve_rows(e, 1 if d.contact.new[0] == 0 else setup.friction_rounds)
+    call_stage(e.model.stage.solve, here, 1 if d.contact.new[0] == 0 else setup.friction_rounds)
     keep_rows(e)
+    keep_pressures(e)
     if move_bodies(e) != 0:
         return NOT_FINITE
     settle(e, ROUNDS)
     break_joints(e)
     fall_asleep(e)
+    d.status[STEPS] += 1
     return OK
 
 

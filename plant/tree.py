@@ -1,4 +1,4 @@
-"""Compile a World whose joints form a tree into joint coordinates, for the stepper `articulated`.
+"""Compile a World into joint coordinates, for the stepper `articulated`.
 
     tree = compile_tree(world, dt=0.001)
     tree.q[tree.places("elbow")] = 0.3
@@ -14,36 +14,41 @@ ball is a unit quaternion of its outer body seen from its inner one (nearer to t
 joint's axes fixed to the outer one. A base is the position of its centre of mass in world axes and the quaternion of
 the body, with velocity in world axes and spin in body axes. Bodies on fixed joints are part of the link they are on.
 
-Limits: actuators of the world (motors, servos, limits, friction) are left to the caller, who writes forces to `tau`.
+A joint that closes a loop of others declared before it has no coordinates; its locked axes are rows that hold the loop
+together (plant.loops), and so are joints that keep a distance. If the loop is open as the world is drawn, the other
+joints move to close it; if they can not, the world is refused. Coordinates set from outside need `assemble`.
+
+Limits: actuators of the world (motors, servos, limits, friction) are left to the caller, who writes forces to `tau`;
+couplings, and springs of joints, are left out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from hilnode.jit import kernel
 from hilnode.record import Record
-from plant import articulated as hot
-from plant.model import Turning
-from plant.world import Body, Joint, Vector, World, WorldError, conjugate, product, quaternion, rotated
+from plant import articulated, loops
+from plant import nodes as hot
+from plant.rows import DISTANCE
+from plant.spanning import Branch, TreeError, branches, loop_of
+from plant.tree_builder import LOOSE, Builder
+from plant.world import Body, Joint, Vector, World, matrix
 
 Integrator = Literal["midpoint", "euler", "rk4"]
 Method = Literal["aba", "crba"]
 
 _INTEGRATORS = {"midpoint": hot.MIDPOINT, "euler": hot.EULER, "rk4": hot.RK4}
 _METHODS = {"aba": hot.ABA, "crba": hot.CRBA}
-_TURNS = {Turning.ALL_FREE: (), Turning.NONE_FREE: (3, 4, 5), Turning.ONE_FREE: (3, 4), Turning.TWO_FREE: (3,)}
-_LOOSE = 1e-9  # [m, m/s] how far a world may be from what its joints allow
 _WEIGHTLESS = 1e-12  # inertia along a joint over that of what it carries, below which nothing holds it
+_TURNS = 100  # of Newton's method to close the loops of a world
 
-
-class TreeError(WorldError):
-    """A world that is no tree, or that joint coordinates can not describe; the message names bodies and joints."""
+__all__ = ["Tree", "TreeError", "compile_tree"]
 
 
 @kernel
@@ -51,7 +56,7 @@ def run_steps(address, count):
     """`count` steps; 0 or the first bad status."""
     t = hot.view_tree(address)
     for _ in range(count):
-        status = hot.step(t)
+        status = articulated.step(t)
         if status != 0:
             return status
     return 0
@@ -61,13 +66,25 @@ def run_steps(address, count):
 def run_accelerate(address):
     """qdd at the present q and qd."""
     t = hot.view_tree(address)
-    hot.accelerate(t, t.motion.q, t.motion.qd, t.motion.qd, 0.0)
+    articulated.accelerate(t, t.motion.q, t.motion.qd, t.motion.qd, 0.0)
 
 
 @kernel
 def run_outputs(address):
     """Poses and velocities of the bodies."""
-    hot.outputs(hot.view_tree(address))
+    articulated.outputs(hot.view_tree(address))
+
+
+@kernel
+def run_assemble(address, turns):
+    """Coordinates at which all loops are closed; the largest error left."""
+    return loops.assemble(hot.view_tree(address), turns)
+
+
+@kernel
+def run_settle(address):
+    """Velocities that keep all loops closed, after `run_assemble`."""
+    loops.settle(hot.view_tree(address))
 
 
 @dataclass
@@ -80,6 +97,7 @@ class Tree:
     names: list[str]
     _places: dict[str, list[int]]
     _dofs: dict[str, list[int]]
+    closures: list[str]  # joints that close loops
 
     @property
     def q(self) -> Vector:
@@ -106,6 +124,30 @@ class Tree:
         """qdd at the present q and qd. Call it after setting these from outside: the midpoint rule predicts with it."""
         run_accelerate(self.record.address)
         return self.qdd
+
+    def assemble(self) -> float:
+        """Close all loops from where q is, by the smallest change in terms of the masses; the gap left [m, rad].
+
+        Velocities become those nearest to qd that keep the loops closed. Call it after setting q or qd from outside.
+        """
+        gap = float(run_assemble(self.record.address, _TURNS)) if self.closures else 0.0
+        if self.closures:
+            run_settle(self.record.address)
+        self.restart()
+        return gap
+
+    def gap(self) -> float:
+        """The largest violation of a linear axis of a joint that closes a loop, after the last step [m]."""
+        loop = self.content.loop
+        return float(np.abs(loop.error[(loop.axis < 3) | (loop.axis == DISTANCE)]).max(initial=0.0))
+
+    def reaction(self, closure: str) -> Vector:
+        """Forces in the locked axes of a joint that closes a loop, on b along its axes in a [N, N m].
+
+        Of rows that say the same only the first carries a force.
+        """
+        k, loop = self.closures.index(closure), self.content.loop
+        return loop.force[loop.first[k] : loop.first[k + 1]].copy()
 
     def refresh(self) -> hot.Bodies:
         """Bring `body` up to date."""
@@ -145,7 +187,7 @@ class Tree:
         found = []
         for k, body in enumerate(self.world.bodies.values()):
             if body.kind == "dynamic":
-                r = _matrix(out.quat[k])
+                r = matrix(out.quat[k])
                 found.append((body, out.pos[k], out.vel[k], r @ body.inertia @ r.T))
         return found
 
@@ -170,16 +212,21 @@ def compile_tree(
         raise TreeError(f"dt {dt} s must be positive")
     for body in world.bodies.values():
         _check_body(body)
-    made = _Builder(world)
-    for branch in _branches(world, floating):
+    made = Builder(world)
+    found, closures = branches(world, floating)
+    for branch in found:
         made.add(branch)
+    for joint in closures:
+        made.close(joint)
     if not made.kind:
         raise TreeError("nothing in this world can move: it has no joint with a free axis and no loose body")
     gx, gy, gz = map(float, world.gravity)
     setup = hot.Setup(float(dt), gx, gy, gz, _INTEGRATORS[integrator], _METHODS[method])
     content = made.content(setup)
-    tree = Tree(world, content, Record(content), list(world.bodies), made.places, made.dofs)
+    names = [joint.name for joint in closures]
+    tree = Tree(world, content, Record(content), list(world.bodies), made.places, made.dofs, names)
     _check_inertia(tree, made)
+    _close(tree, closures, found)
     tree.restart()
     tree.refresh()
     return tree
@@ -204,7 +251,7 @@ def _check_body(body: Body) -> None:
         )
 
 
-def _check_inertia(tree: Tree, made: _Builder) -> None:
+def _check_inertia(tree: Tree, made: Builder) -> None:
     """Every degree of freedom must move some inertia, or its acceleration is anything."""
     by_nodes = Record(tree.content._replace(setup=tree.content.setup._replace(method=hot.ABA)))
     run_accelerate(by_nodes.address)
@@ -217,308 +264,30 @@ def _check_inertia(tree: Tree, made: _Builder) -> None:
             raise TreeError(f"joint {name!r} is free in a direction in which what it carries has no inertia")
 
 
-@dataclass
-class _Branch:
-    """A body and the joint that ties it to the tree; no joint: a free base."""
-
-    body: str
-    joint: Joint | None
-    inner: str | None  # the body it hangs on; None = the ground
-
-
-def _branches(world: World, floating: Sequence[str] | None) -> list[_Branch]:
-    """All bodies that move, each after the one that it hangs on, along each limb to its end before the next."""
-    ground = {name for name, b in world.bodies.items() if b.kind == "static"}
-    for name in floating or ():
-        if name not in world.bodies or name in ground:
-            raise TreeError(f"floating base {name!r} is no body that can move; there are {', '.join(world.bodies)}")
-    ends = {j.name: tuple(None if n in ground else n for n in (j.a, j.b)) for j in world.joints.values()}
-    for name, pair in ends.items():
-        if pair == (None, None):
-            raise TreeError(f"joint {name!r} connects nothing that can move")
-    found: dict[str, _Branch] = {}
-
-    def grow(todo: list[_Branch]) -> None:
-        while todo:
-            branch = todo.pop()
-            if branch.body in found:
-                raise TreeError(_loop(branch, found))
-            found[branch.body] = branch
-            todo += _around(world, ends, branch.body, branch.joint)
-
-    grow(_around(world, ends, None, None))
-    for name in floating or ():
-        grow([_Branch(name, None, None)])
-    loose = [n for n in world.bodies if n not in found and n not in ground]
-    if floating is not None and loose:
-        raise TreeError(
-            f"no joint leads from the ground to {_listed(loose)}: add one, or name a floating base among them"
-        )
-    for name in loose:
-        if name not in found:
-            grow([_Branch(name, None, None)])
-    return list(found.values())
-
-
-def _around(
-    world: World, ends: dict[str, tuple[str | None, ...]], body: str | None, but: Joint | None
-) -> list[_Branch]:
-    """What hangs on `body` (None: the ground) by joints other than `but`; the first declared is last: taken first."""
-    found = []
-    for joint in world.joints.values():
-        a, b = ends[joint.name]
-        if joint is but or body not in (a, b):
-            continue
-        outer = b if a == body else a
-        if outer is not None:
-            found.append(_Branch(outer, joint, body))
-        elif body is not None:  # a second way to the ground
-            found.append(_Branch(body, joint, None))
-    return found[::-1]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ("body " if len(names) == 1 else "bodies ") + ", ".join(repr(n) for n in names)
-
-
-def _loop(branch: _Branch, found: dict[str, _Branch]) -> str:
-    """The sentence about the loop that `branch` closes."""
-    if branch.joint is None:
-        return f"floating base {branch.body!r} hangs on the ground or on another base already: leave it out of floating"
-
-    def line(name: str | None) -> list[str]:
-        return [] if name is None else [name, *line(found[name].inner if name in found else None)]
-
-    one, two = line(branch.inner), line(branch.body)
-    meet = [n for n in one if n in two][:1]
-    around = [n for n in one if n not in two] + meet + [n for n in two if n not in one][::-1]
-    return (
-        f"joint {branch.joint.name!r} closes a loop through {_listed(around)}{'' if meet else ' and the ground'}: "
-        "joint coordinates know only trees; leave the joint out, or compile this world with constraints"
-    )
-
-
-@dataclass
-class _Builder:
-    """Grows the node arrays branch by branch. Poses here are those of the assembled world."""
-
-    world: World
-    parent: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    owner: list[str] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
-    axis: list[int] = field(default_factory=list)  # column of the frame that a node moves along
-    frame: list[Vector] = field(default_factory=list)
-    inertia: list[Vector] = field(default_factory=list)  # [10] as in Nodes
-    q: list[float] = field(default_factory=list)
-    qd: list[float] = field(default_factory=list)
-    pose: list[tuple[Vector, Vector]] = field(default_factory=list)  # origin, axes of each node
-    node: dict[str, int] = field(default_factory=dict)  # of a body, -1 = the ground
-    places: dict[str, list[int]] = field(default_factory=dict)
-    dofs: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, branch: _Branch) -> None:
-        """The nodes of a body's joint, its mass, and the joint's speeds."""
-        body, joint = self.world.bodies[branch.body], branch.joint
-        inner = -1 if branch.inner is None else self.node[branch.inner]
-        start = len(self.kind)
-        if joint is None:
-            last = self._add_base(body)
-            name, reverse = body.name, False
-        else:
-            reverse = joint.b != body.name
-            last = self._add_joint(joint, inner, reverse)
-            name = joint.name
-        self.node[body.name] = last
-        if last >= 0:
-            self._add_mass(body, last)
-        self.qd += _speeds(self.world, self, branch, start)
-        if name in self.dofs:
-            raise TreeError(f"a joint and a floating base are both called {name!r}: rename one")
-        nodes = range(start, len(self.kind))
-        single = [i for i in nodes if self.kind[i] < hot.BALL]
-        single = single[::-1] if reverse else single
-        ball = [i for i in nodes if self.kind[i] >= hot.BALL]
-        self.dofs[name] = single + ball
-        self.places[name] = [self.at[i] for i in single] + [self.at[ball[0]] + k for k in range(4) if ball]
-
-    def _add_base(self, body: Body) -> int:
-        com = body.pos + rotated(body.quat, body.com)
-        last, point = -1, np.zeros(3)
-        for k in range(3):
-            end = point + com * (np.arange(3) == k)
-            last = self._node(body.name, hot.SLIDE, last, point, _z_along(k, 1.0), float(com[k]), end)
-            point = end
-        return self._ball(body.name, last, com, np.eye(3), body.quat)
-
-    def _add_joint(self, joint: Joint, inner: int, reverse: bool) -> int:
-        """A joint's free axes in a row; seen from b they come in the opposite order and direction."""
-        slides, turns = _free_axes(joint)
-        axes = _matrix(joint.quat)
-        a, b = joint.at, joint.at if joint.at_b is None else joint.at_b
-        apart = axes.T @ (b - a)
-        if any(abs(apart[k]) > _LOOSE for k in range(3) if k not in slides):
+def _close(tree: Tree, closures: list[Joint], found: Sequence[Branch]) -> None:
+    """Close the loops, and refuse those that stay open or that the bodies' velocities tear apart."""
+    if not closures:
+        return
+    run_assemble(tree.record.address, 0)
+    loop = tree.content.loop
+    drawn = loop.error.copy()
+    run_assemble(tree.record.address, _TURNS)
+    for k, joint in enumerate(closures):
+        rows = slice(loop.first[k], loop.first[k + 1])
+        left, open_by = (_largest(e[rows], joint.locked) for e in (loop.error, drawn))
+        if not np.abs(loop.error[rows]).max(initial=0.0) <= LOOSE:
             raise TreeError(
-                f"joint {joint.name!r}: its anchors are {np.linalg.norm(b - a):g} m apart along a locked axis"
+                f"joint {joint.name!r} can not close the loop through {loop_of(joint, found)}: as drawn it is open by "
+                f"{open_by}, and by {left} at best: check its anchors and its length"
             )
-        row = [(hot.SLIDE, k, float(apart[k])) for k in slides] + [(hot.HINGE, k, 0.0) for k in turns]
-        side, point = (-1.0, b.copy()) if reverse else (1.0, a.copy())
-        ball = joint.turning == Turning.ALL_FREE
-        last = inner
-        if ball and reverse:
-            last = self._ball(joint.name, last, point, axes, None)
-        for kind, k, value in row[::-1] if reverse else row:
-            origin = point.copy()
-            if kind == hot.SLIDE:
-                point = point + side * value * axes[:, k]
-            last = self._node(joint.name, kind, last, origin, axes @ _z_along(k, side), value, point)
-        if ball and not reverse:
-            last = self._ball(joint.name, last, point, axes, None)
-        return last
-
-    def _node(self, name: str, kind: int, parent: int, origin: Vector, axes: Vector, value: float, end: Vector) -> int:
-        """A node whose frame at q = 0 is (origin, axes) and as assembled is at `end`."""
-        self._append(name, kind, parent, origin, axes, end)
-        self.at.append(len(self.q))
-        self.axis.append(2)
-        self.q.append(value)
-        return len(self.kind) - 1
-
-    def _ball(self, name: str, parent: int, point: Vector, axes: Vector, quat: Vector | None) -> int:
-        """Three nodes; the last one's frame is turned by `quat`."""
-        place = len(self.q)
-        self.q += [1.0, 0.0, 0.0, 0.0] if quat is None else list(quat)
-        turned = axes if quat is None else axes @ _matrix(quat)
-        for k in range(3):
-            last = len(self.kind) - 1
-            kind = hot.BALL if k == 0 else hot.BALL_NEXT
-            self._append(name, kind, parent if k == 0 else last, point, axes, point)
-            self.pose[-1] = (point, turned)
-            self.at.append(place)
-            self.axis.append(k)
-        return len(self.kind) - 1
-
-    def _append(self, name: str, kind: int, parent: int, origin: Vector, axes: Vector, end: Vector) -> None:
-        base, turned = self.pose[parent] if parent >= 0 else (np.zeros(3), np.eye(3))
-        self.parent.append(parent)
-        self.kind.append(kind)
-        self.owner.append(name)
-        self.frame.append(np.concatenate([(turned.T @ axes).ravel(), turned.T @ (origin - base)]))
-        self.inertia.append(np.zeros(10))
-        self.pose.append((end, axes))
-
-    def _add_mass(self, body: Body, node: int) -> None:
-        """Add a body to the inertia that `node` carries."""
-        origin, axes = self.pose[node]
-        turned = axes.T @ _matrix(body.quat)
-        c = axes.T @ (body.pos + rotated(body.quat, body.com) - origin)
-        tensor = turned @ body.inertia @ turned.T + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        self.inertia[node] += [*tensor[np.triu_indices(3)], *(body.mass * c), body.mass]
-
-    def content(self, setup: hot.Setup) -> hot.Tree:
-        """The record of all arrays."""
-        n, nq, bodies = len(self.kind), len(self.q), list(self.world.bodies.values())
-        node = [self.node.get(b.name, -1) for b in bodies]
-        poses = [self.pose[i] if i >= 0 else (np.zeros(3), np.eye(3)) for i in node]
-        coms = [b.pos + rotated(b.quat, b.com) for b in bodies]
-        quats = [product(conjugate(quaternion(p[1])), b.quat) for p, b in zip(poses, bodies, strict=True)]
-        frame = np.zeros((n + 1, 24))
-        frame[n, [0, 4, 8]] = 1.0
-        full = n if setup.method == hot.CRBA else 0
-        return hot.Tree(
-            setup=setup,
-            node=hot.Nodes(
-                parent=_ints([n if p < 0 else p for p in self.parent]),
-                kind=_ints(self.kind),
-                at=_ints(self.at),
-                run=_ints(_runs(self.parent)),
-                heavy=_ints([int(i[9] > 0) for i in self.inertia]),
-                frame=np.array(self.frame),
-                inertia=np.array(self.inertia),
-            ),
-            part=hot.Parts(
-                node=_ints([n if i < 0 else i for i in node]),
-                com=np.array([p[1].T @ (c - p[0]) for p, c in zip(poses, coms, strict=True)]),
-                quat=np.array(quats),
-            ),
-            motion=hot.Motion(
-                np.array(self.q), np.array(self.qd), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((len(bodies), 6))
-            ),
-            work=hot.Work(
-                frame=frame,
-                bias=np.zeros((n, 6)),
-                inertia=np.zeros((n + 1, 27)),
-                drive=np.zeros((n, 8)),
-                acc=np.zeros((n + 1, 6)),
-                mass=np.zeros((full, full)),
-                stage_q=np.zeros(nq),
-                stage_qd=np.zeros(n),
-                sum_q=np.zeros(nq),
-                sum_qd=np.zeros(n),
-                rate=np.zeros(nq),
-            ),
-            body=hot.Bodies(np.array(coms), np.array([b.quat for b in bodies]), np.zeros((len(bodies), 6))),
-        )
+        if not np.abs(loop.rate[rows]).max(initial=0.0) <= LOOSE * (1.0 + np.abs(tree.qd).max()):
+            raise TreeError(
+                f"joint {joint.name!r} closes the loop through {loop_of(joint, found)}, whose vel and spin would tear "
+                f"it open at {_largest(loop.rate[rows], joint.locked)}/s"
+            )
 
 
-def _free_axes(joint: Joint) -> tuple[list[int], tuple[int, ...]]:
-    """Which of x, y, z slide, and which turn one after the other (a ball's do not)."""
-    turning = Turning(joint.turning)
-    if tuple(sorted(k for k in joint.locked if k >= 3)) != _TURNS[turning]:
-        raise TreeError(
-            f"joint {joint.name!r} locks axes {joint.locked} but turns as {turning.name}, which of the angular ones "
-            f"locks {_TURNS[turning]}: it is none of hinge, prismatic, ball, universal, fixed, cylindrical, planar, "
-            "point_line"
-        )
-    turns = {Turning.ONE_FREE: (2,), Turning.TWO_FREE: (0, 1)}.get(turning, ())
-    return [k for k in range(3) if k not in joint.locked], turns
-
-
-def _speeds(world: World, made: _Builder, branch: _Branch, start: int) -> list[float]:
-    """The joint speeds that give a body its velocity, which must be one that the joint allows."""
-    body, joint = world.bodies[branch.body], branch.joint
-    here = body.pos + rotated(body.quat, body.com) if joint is None else joint.at
-    given = np.concatenate([body.vel + np.cross(body.spin, here - body.pos), body.spin])
-    if branch.inner is not None:
-        inner = world.bodies[branch.inner]
-        given -= np.concatenate([inner.vel + np.cross(inner.spin, here - inner.pos), inner.spin])
-    nodes = range(start, len(made.kind))
-    columns = np.zeros((6, len(nodes)))
-    for k, i in enumerate(nodes):
-        origin, axes = made.pose[i]
-        axis = axes[:, made.axis[i]]
-        if made.kind[i] == hot.SLIDE:
-            columns[:3, k] = axis
-        else:
-            columns[:3, k], columns[3:, k] = np.cross(axis, here - origin), axis
-    speeds = np.linalg.lstsq(columns, given, rcond=None)[0] if len(nodes) else np.zeros(0)
-    if not np.abs(columns @ speeds - given).max() <= _LOOSE * (1.0 + np.abs(given).max()):
-        raise TreeError(
-            f"body {body.name!r}: {joint and joint.name!r} does not allow its vel {body.vel.tolist()} m/s and "
-            f"spin {body.spin.tolist()} rad/s, given how {branch.inner or 'the ground'!r} moves"
-        )
-    return [float(s) for s in speeds]
-
-
-def _z_along(k: int, side: float) -> Vector:
-    """Axes whose z is `side` times the k-th."""
-    if k == 2:
-        return np.diag([1.0, side, side])
-    return np.roll(np.eye(3), k + 1, axis=0) @ np.diag([1.0, side, side])
-
-
-def _matrix(q: Vector) -> Vector:
-    """Rotation matrix of a unit quaternion."""
-    return np.column_stack([rotated(q, e) for e in np.eye(3)])
-
-
-def _runs(parent: list[int]) -> list[int]:
-    """For each node the lowest one from which k, k + 1, ... are each other's parents up to here."""
-    out: list[int] = []
-    for i, p in enumerate(parent):
-        out.append(out[i - 1] if i > 0 and p == i - 1 else i)
-    return out
-
-
-def _ints(values: list[int]) -> np.ndarray:
-    return np.array(values, np.int64)
+def _largest(rows: Vector, axes: Sequence[int]) -> str:
+    """The largest row in words."""
+    k = int(np.argmax(np.abs(rows)))
+    return f"{abs(rows[k]):.3g} {'m' if axes[k] < 3 or axes[k] == DISTANCE else 'rad'}"

@@ -121,6 +121,25 @@ class Spring:
 
 
 @dataclass(frozen=True)
+class Cylinder:
+    """A hydraulic cylinder with pressures; see `hydraulics` for what the numbers do."""
+
+    name: str
+    area_a: float  # [m^2] of the piston
+    area_b: float  # [m^2] around the rod
+    stroke: float  # [m]
+    dead: float  # [m^3]
+    bulk: float  # [Pa]
+    supply: float  # [Pa]
+    tank: float  # [Pa]
+    relief: float  # [Pa]
+    relief_gain: float  # [m^3/(s Pa)]
+    valve_gain: float  # [m^3/(s sqrt(Pa))]
+    laminar: float  # [Pa]
+    pressure: tuple[float, float]  # [Pa] at the start
+
+
+@dataclass(frozen=True)
 class Placed:
     """A shape on a body, or on the ground."""
 
@@ -161,6 +180,8 @@ class World:
     actuators: dict[str, Actuator] = field(default_factory=dict)
     couplings: dict[str, Coupling] = field(default_factory=dict)
     springs: dict[str, Spring] = field(default_factory=dict)
+    cylinders: dict[str, Cylinder] = field(default_factory=dict)
+    fields: list[Any] = field(default_factory=list)
     shapes: list[Placed] = field(default_factory=list)
     materials: dict[tuple[str, str], Material] = field(default_factory=dict)
 
@@ -565,6 +586,56 @@ class World:
         return self._actuate(
             Actuator(name, joint, _axis(axis), Bound.MOTOR, position=position, gain=gain, low=-force, high=force)
         )
+
+    def hydraulic_cylinder(
+        self,
+        name: str,
+        joint: str,
+        *,
+        bore: float,
+        rod: float,
+        stroke: float,
+        flow: float,
+        supply: float = 250e5,
+        relief: float = 300e5,
+        pressure: tuple[float, float] = (1e5, 1e5),
+        bulk: float = 1.4e9,
+        tank: float = 1e5,
+        line_volume: float = 1e-3,
+    ) -> str:
+        """A cylinder with pressures on the slide `z` of a joint, which is 0 with the piston in and `stroke` when out.
+
+        Diameters of `bore` and `rod` and `stroke` [m]; `flow` [m^3/s] through the open valve at full supply pressure.
+        The valve (-1 .. 1) and the supply pressure [Pa] are set while running. Give the joint a limit for the ends.
+        """
+        sizes = {"bore": bore, "stroke": stroke, "flow": flow, "bulk": bulk, "line_volume": line_volume}
+        for what, value in sizes.items():
+            if not 0 < value < math.inf:
+                raise WorldError(f"cylinder {name!r}: {what} {value} must be positive")
+        if not (0 <= rod < bore and 0 <= tank < supply and supply < relief and min(pressure) >= 0):
+            raise WorldError(f"cylinder {name!r}: needs rod < bore, tank < supply < relief, pressures not negative")
+        area = math.pi / 4 * bore**2
+        self._actuate(Actuator(name, joint, _axis("z"), Bound.HYDRAULIC))
+        self.cylinders[name] = Cylinder(
+            name,
+            area_a=area,
+            area_b=area - math.pi / 4 * rod**2,
+            stroke=stroke,
+            dead=line_volume,
+            bulk=bulk,
+            supply=supply,
+            tank=tank,
+            relief=relief,
+            relief_gain=flow / (0.05 * relief),
+            valve_gain=flow / math.sqrt(supply - tank),
+            laminar=1e4,
+            pressure=pressure,
+        )
+        return name
+
+    def force_field(self, function: Any) -> None:
+        """A force field: a C function that adds to the wrenches of all bodies at each step; see `plant.fields`."""
+        self.fields.append(function)
 
     def limit(
         self,

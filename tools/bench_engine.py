@@ -1,8 +1,9 @@
-"""The engine beside MuJoCo: the same mechanisms, dt = 1 ms, taking turns on one pinned core; medians.
+"""The engine beside MuJoCo and PyBullet: the same mechanisms, dt = 1 ms, taking turns on one pinned core; medians.
 
     python tools/bench_engine.py
 
-Needs mujoco from PyPI (in the dev extra). The gap is the largest opening of a joint seen at any step of ours.
+Needs mujoco and pybullet from PyPI (in the dev extra). The gap is the largest opening of a joint that was seen after
+each turn of ours.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
 from mujoco_peer import to_mjcf
+from numba.core.runtime import _nrt_python, rtsys
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +25,7 @@ from plant.compile import compile_world
 from plant.world import World
 
 TURNS, STEPS, DT = 25, 50, 1e-3
+WALLS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 WHEELS = ((1.3, 1.0), (1.3, -1.0), (-1.3, 1.0), (-1.3, -1.0))
 
 
@@ -98,7 +102,7 @@ def pile(boxes: int) -> World:
     rng = np.random.default_rng(1)
     w = World()
     w.plane()
-    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+    for x, y in WALLS:
         w.plane(normal=(x, y, 0), offset=-0.5)
     for k in range(boxes):
         layer, place = divmod(k, 9)
@@ -113,37 +117,117 @@ def pile(boxes: int) -> World:
     return w
 
 
-def compare(world: World) -> tuple[float, float, float]:
+def compare(world: World, settle: int = 200) -> tuple[float, float, float]:
     """Microseconds a step of ours and of MuJoCo's, and our largest gap [mm]."""
     model = mujoco.MjModel.from_xml_string(to_mjcf(world, DT))
     data = mujoco.MjData(model)
     data.ctrl[:] = [a.speed for a in world.actuators.values()]
     engine = compile_world(world, DT)
-    assert engine.step(200) == 0
-    mujoco.mj_step(model, data, 200)
-    ours, theirs, gap = [], [], 0.0
+    assert engine.step(settle) == 0
+    mujoco.mj_step(model, data, settle)
+    ours, theirs, gap = in_turns(
+        lambda: check(engine.step(STEPS)), lambda: mujoco.mj_step(model, data, STEPS), engine.gap
+    )
+    return ours, theirs, gap * 1e3
+
+
+def in_turns(
+    ours: Callable[[], None], theirs: Callable[[], None], look: Callable[[], float] = lambda: 0.0
+) -> tuple[float, float, float]:
+    """Medians [us a step] of two that take turns, and the largest of what `look` says after each of ours."""
+    mine, other, seen = [], [], 0.0
     for _ in range(TURNS):
         began = time.perf_counter()
-        assert engine.step(STEPS) == 0
-        ours.append(time.perf_counter() - began)
-        gap = max(gap, engine.gap())
+        ours()
+        mine.append(time.perf_counter() - began)
+        seen = max(seen, look())
         began = time.perf_counter()
-        mujoco.mj_step(model, data, STEPS)
-        theirs.append(time.perf_counter() - began)
+        theirs()
+        other.append(time.perf_counter() - began)
     scale = 1e6 / STEPS
-    return float(np.median(ours)) * scale, float(np.median(theirs)) * scale, gap * 1e3
+    return float(np.median(mine)) * scale, float(np.median(other)) * scale, seen
+
+
+def compare_pile(boxes: int) -> tuple[float, float, int, int]:
+    """Microseconds a step of ours and of PyBullet's on a pile that has come to rest, and the contacts of both.
+
+    Ours settles it; PyBullet takes it over and settles it once more.
+    """
+    import pybullet
+
+    engine = compile_world(pile(boxes), DT, contacts=20 * boxes)
+    assert engine.step(4000) == 0
+    state = engine.content.data.state
+    pybullet.connect(pybullet.DIRECT)
+    pybullet.setGravity(0, 0, -9.80665)
+    pybullet.setTimeStep(DT)
+    for normal, at in (((0, 0, 1), (0, 0, 0)), *(((x, y, 0), (-0.5 * x, -0.5 * y, 0)) for x, y in WALLS)):
+        plane = pybullet.createCollisionShape(pybullet.GEOM_PLANE, planeNormal=normal)
+        pybullet.createMultiBody(0, plane, basePosition=at)
+    cube = pybullet.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1] * 3)
+    for k in range(boxes):
+        w, x, y, z = state.quat[k]
+        pybullet.createMultiBody(1.0, cube, basePosition=state.pos[k].tolist(), baseOrientation=[x, y, z, w])
+
+    def theirs() -> None:
+        for _ in range(STEPS):
+            pybullet.stepSimulation()
+
+    for _ in range(10):
+        theirs()
+    mine, other, _ = in_turns(lambda: check(engine.step(STEPS)), theirs)
+    contacts = len(pybullet.getContactPoints())
+    pybullet.disconnect()
+    return mine, other, int(engine.content.data.contact.count[0]), contacts
+
+
+def check(status: int) -> None:
+    assert status == 0, status
+
+
+def rebuild_cost(world: World) -> float:
+    """Microseconds that a step takes longer when its graph is laid out anew."""
+    engine = compile_world(world, DT)
+    engine.step(200)
+    plain, anew = [], []
+    for _ in range(200):
+        began = time.perf_counter()
+        engine.step()
+        plain.append(time.perf_counter() - began)
+        engine.content.data.graph.dirty[0] = 1
+        began = time.perf_counter()
+        engine.step()
+        anew.append(time.perf_counter() - began)
+    return float(np.median(anew) - np.median(plain)) * 1e6
+
+
+def allocations(world: World) -> int:
+    """Allocations by compiled code in 1000 steps."""
+    engine = compile_world(world, DT)
+    engine.step(10)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats().alloc
+    engine.step(1000)
+    return int(rtsys.get_allocation_stats().alloc - before)
 
 
 def main() -> None:
+    began = time.perf_counter()
+    compile_world(stack(2), DT).step()
+    first = time.perf_counter() - began
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    table = Table("mechanism", "hilnode [us]", "MuJoCo [us]", "ratio", "gap [mm]", "bound")
+    table = Table("mechanism", "hilnode [us]", "peer [us]", "ratio", "gap [mm]", "bound")
     for name, world, bound in (
-        ("14-body excavator, 8 contacts", excavator(), "<= 1.0x, 0.01 mm"),
-        ("100-link ball chain", chain(100), "<= 0.15x, 0.01 mm"),
+        ("14-body excavator, 8 contacts", excavator(), "<= 1.0x MuJoCo, 0.01 mm"),
+        ("100-link ball chain", chain(100), "<= 0.15x MuJoCo, 0.01 mm"),
         ("100-link hinge chain, spook", chain(100, hinged=True), "see bench_articulated.py"),
+        ("10-box stack at rest, 40 contacts", stack(10), "<= 1.0x MuJoCo"),
     ):
         ours, theirs, gap = compare(world)
         table.add_row(name, f"{ours:.1f}", f"{theirs:.1f}", f"{ours / theirs:.2f}", f"{gap:.4f}", bound)
+    ours, theirs, mine, other = compare_pile(200)
+    name = f"200-box pile, {mine} contacts (peer {other})"
+    table.add_row(name, f"{ours:.0f}", f"{theirs:.0f}", f"{ours / theirs:.2f}", "", "<= 1.0x PyBullet")
     for links in (10, 30, 100, 300, 1000):
         engine = compile_world(chain(links), DT)
         engine.step(20)
@@ -154,6 +238,9 @@ def main() -> None:
             best = min(best, time.perf_counter() - began)
         table.add_row(f"ball chain of {links}", f"{best / 20 * 1e6:.1f}", "", "", "", "linear")
     Console().print(table)
+    print(f"first world, compiled and stepped: {first:.1f} s (cold: minutes; warm: what it takes to load the kernels)")
+    print(f"graph laid out anew, excavator: {rebuild_cost(excavator()):.1f} us more in that step")
+    print(f"allocations in 1000 steps, excavator: {allocations(excavator())}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ SAME = 256  # points of a solid that are told apart by their number
 
 @kernel
 def convex_field(shape, placed, hull, field, i, j, margin, out):
-    """A box, cylinder, cone or hull against a height field; `hull` (a HullFaces) is looked at only for a hull."""
+    """A box, cylinder, cone or hull against a height field; `hull` is looked at only for a hull."""
     f, kind, size, h = shape.asset[j], shape.kind[i], shape.size[i], shape.asset[i]
     pos = placed.pos[i]
     centre = place(placed, j, (pos[0], pos[1], pos[2]))

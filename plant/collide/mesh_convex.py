@@ -32,7 +32,7 @@ MANY = 4 * SAME  # features below this are points of the solid
 
 @kernel
 def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
-    """A box, cylinder, cone or hull against a mesh; `hull` (a HullFaces) is looked at only for a hull."""
+    """A box, cylinder, cone or hull against a mesh; `hull` is looked at only for a hull."""
     m, kind, size, h = shape.asset[j], shape.kind[i], shape.size[i], shape.asset[i]
     pos, rot = placed.pos[i], placed.rot[i]
     centre = place(placed, j, (pos[0], pos[1], pos[2]))

@@ -187,7 +187,7 @@ def _solid(kind, size, hull, h, o, d):
     if kind == CONE:
         return _cone(o, d, size[0], size[1])
     low, high = -math.inf, math.inf
-    for k in range(hull.first_plane[h], hull.first_plane[h + 1]):
+    for k in range(hull.face_first[h], hull.face_first[h + 1]):
         f = hull.plane[k]
         rate = f[0] * d[0] + f[1] * d[1] + f[2] * d[2]
         height = f[0] * o[0] + f[1] * o[1] + f[2] * o[2] - f[3]

@@ -21,6 +21,7 @@ from plant.collide.mesh_mesh import Crossing, new_crossing
 from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
 from plant.collide.place import place_ground, place_shapes
 from plant.collide.shapes import Field, Hull, Mesh, Shape
+from plant.kinds import BodyKind
 
 EVERYTHING = (1 << 31) - 1  # all groups
 
@@ -94,9 +95,12 @@ def build_scene(
             shapes.asset[k] = assets[placement.shape.kind]
             assets[placement.shape.kind] += 1
     placed = new_placed(n)
+    kinds = np.append(body_kind, BodyKind.DYNAMIC)
+    shapes.body[len(placements) :] = len(body_kind)  # places to spare are on a body that there is not, and switched off
     shapes_record, placed_record = Record(shapes), Record(placed)
     _place(shapes_record.address, placed_record.address, pos, rot)
-    far = build_far(shapes, placed, body_kind, excluded=excluded, margin=margin)
+    far = build_far(shapes, placed, kinds, excluded=excluded, margin=margin)
+    shapes.body[len(placements) :] = -1
     behind = np.full(joints, np.iinfo(np.int64).max)
     return Scene(
         shape=shapes,

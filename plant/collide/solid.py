@@ -11,26 +11,12 @@ a standing cylinder from rocking.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from hilnode.jit import inline, kernel
-from hilnode.record import F2, I1, viewer
 from plant.collide.model import Kind
 from plant.collide.triangle import TINY, dot, sub
 
 BOX, CYLINDER, CONE, HULL = int(Kind.BOX), int(Kind.CYLINDER), int(Kind.CONE), int(Kind.HULL)
-
-
-class HullFaces(NamedTuple):
-    """Vertices and faces of all hulls, each in the frame of its hull."""
-
-    vertex: F2  # [v, 3]
-    first_vertex: I1  # [h + 1]
-    plane: F2  # [p, 4] unit outward normal n and offset d of a face: n . x = d
-    first_plane: I1  # [h + 1]
-
-
-view_hull_faces = viewer(HullFaces)
 
 
 @kernel
@@ -99,8 +85,8 @@ def _signed_profile_cone(radius, half, rho, z):
 
 @inline
 def _signed_hull(hull, h, p):
-    best, owner = -math.inf, hull.first_plane[h]
-    for k in range(hull.first_plane[h], hull.first_plane[h + 1]):
+    best, owner = -math.inf, hull.face_first[h]
+    for k in range(hull.face_first[h], hull.face_first[h + 1]):
         f = hull.plane[k]
         height = f[0] * p[0] + f[1] * p[1] + f[2] * p[2] - f[3]
         if height > best:
@@ -115,7 +101,7 @@ def points(kind, hull, h):
     if kind == CONE:
         return 5
     if kind == HULL:
-        return hull.first_vertex[h + 1] - hull.first_vertex[h]
+        return hull.first[h + 1] - hull.first[h]
     return 8
 
 
@@ -138,7 +124,7 @@ def point(kind, size, hull, h, k, x, y):
             size[2] if k & 4 else -size[2],
         )
     if kind == HULL:
-        v = hull.vertex[hull.first_vertex[h] + k]
+        v = hull.vertex[hull.first[h] + k]
         return v[0], v[1], v[2]
     if kind == CONE and k == 4:
         return 0.0, 0.0, size[1]
@@ -157,7 +143,7 @@ def extent(kind, size, hull, h, n):
         return -e, e
     if kind == HULL:
         low, high = math.inf, -math.inf
-        for k in range(hull.first_vertex[h], hull.first_vertex[h + 1]):
+        for k in range(hull.first[h], hull.first[h + 1]):
             v = hull.vertex[k]
             s = v[0] * n[0] + v[1] * n[1] + v[2] * n[2]
             low, high = min(low, s), max(high, s)

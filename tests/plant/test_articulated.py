@@ -530,11 +530,6 @@ def two_arms() -> World:
     return world
 
 
-def _loop(w: World) -> None:
-    w.hinge("knee", "left", "right", at=(0, 0, 0), axis=Y)
-    w.hinge("closer", None, "right", at=(1, 0, 1), axis=Y)
-
-
 def _bad_mass(w: World) -> None:
     w.bodies["left"].mass = -1.0
 
@@ -573,7 +568,6 @@ def _ground_only(w: World) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (_loop, ["closer", "left", "right", "loop"]),
         (_bad_mass, ["left", "-1.0 kg"]),
         (_triangle, ["right", "triangle"]),
         (_kinematic, ["belt", "kinematic"]),

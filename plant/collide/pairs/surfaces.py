@@ -9,6 +9,7 @@ from plant.collide.mesh_mesh import mesh_mesh
 from plant.collide.mesh_round import capsule_mesh, link_mesh, sphere_mesh, torus_mesh
 from plant.collide.model import Kind
 from plant.collide.near import pair
+from plant.collide.plane_mesh import plane_mesh
 from plant.collide.scene import view_scene
 
 
@@ -100,3 +101,9 @@ def _cone_field(scene, i, j, margin):
 def _hull_field(scene, i, j, margin):
     s = view_scene(scene)
     return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.PLANE, Kind.MESH)
+def _plane_mesh(scene, i, j, margin):
+    s = view_scene(scene)
+    return plane_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)

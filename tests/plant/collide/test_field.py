@@ -14,13 +14,12 @@ from hilnode.record import Record
 from plant.collide import field as fields
 from plant.collide.field import FieldError, build_fields, view_fields
 from plant.collide.field_convex import convex_field
+from plant.collide.hull import build_hulls, view_hulls
 from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
-from plant.collide.solid import HullFaces, view_hull_faces
 
 HALF, N = 2.0, 17
 STEP = 2 * HALF / (N - 1)
-ZERO = np.zeros((0, 3)), np.zeros(2, np.int64), np.zeros((0, 4)), np.zeros(2, np.int64)
-NONE = Record(HullFaces(*ZERO))
+NONE = Record(build_hulls([]))
 
 
 @kernel
@@ -35,9 +34,7 @@ def capsule(s, p, f, o, margin):
 
 @kernel
 def convex(s, p, f, o, h, margin):
-    return convex_field(
-        view_shapes(s), view_placed(p), view_hull_faces(h), view_fields(f), 0, 1, margin, view_manifold(o)
-    )
+    return convex_field(view_shapes(s), view_placed(p), view_hulls(h), view_fields(f), 0, 1, margin, view_manifold(o))
 
 
 @kernel

@@ -6,37 +6,30 @@ import coal
 import numpy as np
 import pytest
 from mesh_scenes import Scene, block, grid, random_turn
-from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
 from hilnode.record import Record
+from plant.collide.hull import build_hulls, view_hulls
 from plant.collide.mesh import build_meshes, view_meshes
 from plant.collide.mesh_convex import convex_mesh
 from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
-from plant.collide.solid import HullFaces, signed, view_hull_faces
+from plant.collide.solid import signed
 
 
 @kernel
 def convex(s, p, m, o, f, margin):
-    return convex_mesh(
-        view_shapes(s), view_placed(p), view_hull_faces(f), view_meshes(m), 0, 1, margin, view_manifold(o)
-    )
+    return convex_mesh(view_shapes(s), view_placed(p), view_hulls(f), view_meshes(m), 0, 1, margin, view_manifold(o))
 
 
 @kernel
 def signed_at(f, kind, size, x, y, z):
-    return signed(kind, size, view_hull_faces(f), 0, (x, y, z))
+    return signed(kind, size, view_hulls(f), 0, (x, y, z))
 
 
 def hull_of(points):
-    """The arrays of the hull of some points, moved so that its box has its middle at the origin; and that hull."""
-    points = points - 0.5 * (points.min(axis=0) + points.max(axis=0))
-    made = ConvexHull(points)
-    planes = np.unique(np.round(np.hstack([made.equations[:, :3], -made.equations[:, 3:]]), 12), axis=0)
-    vertex = np.ascontiguousarray(points[made.vertices])
-    ends = [np.array([0, n], np.int64) for n in (len(vertex), len(planes))]
-    return HullFaces(vertex, ends[0], np.ascontiguousarray(planes), ends[1])
+    """The arrays of the hull of some points, measured from the middle of its box."""
+    return build_hulls([points])
 
 
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)

@@ -8,15 +8,14 @@ import pytest
 import trimesh
 from mesh_scenes import Scene, grid, hills, random_turn
 from numpy.polynomial import Polynomial
-from scipy.spatial import ConvexHull
 
 from hilnode.jit import kernel
 from hilnode.record import Record
 from plant.collide import ray
 from plant.collide.field import build_fields, view_fields
+from plant.collide.hull import build_hulls, view_hulls
 from plant.collide.mesh import build_meshes, view_meshes
 from plant.collide.model import Kind, view_placed, view_shapes
-from plant.collide.solid import HullFaces, view_hull_faces
 
 N, HALF = 17, 2.0
 POINTS = np.random.default_rng(1).normal(size=(30, 3)) * (0.5, 0.4, 0.3)
@@ -24,15 +23,8 @@ POINTS -= 0.5 * (POINTS.min(axis=0) + POINTS.max(axis=0))
 SURFACE = grid(N, HALF, hills)
 
 
-def hull_faces():
-    made = ConvexHull(POINTS)
-    planes = np.ascontiguousarray(np.hstack([made.equations[:, :3], -made.equations[:, 3:]]))
-    ends = [np.array([0, n], np.int64) for n in (len(POINTS), len(planes))]
-    return HullFaces(POINTS, ends[0], planes, ends[1])
-
-
 ASSETS = [
-    Record(hull_faces()),
+    Record(build_hulls([POINTS])),
     Record(build_meshes([SURFACE])),
     Record(build_fields([(SURFACE[0][:, 2].reshape(N, N), 2 * HALF / (N - 1), 2 * HALF / (N - 1))])),
 ]
@@ -43,7 +35,7 @@ def many(s, p, h, m, f, origin, direction, far, mask, which, distance, normal):
     ray.cast_many(
         view_shapes(s),
         view_placed(p),
-        view_hull_faces(h),
+        view_hulls(h),
         view_meshes(m),
         view_fields(f),
         origin,

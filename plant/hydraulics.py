@@ -1,0 +1,106 @@
+"""Hydraulic cylinder with pressures: two chambers of compressible oil, a four-way valve, relief valves.
+
+    chamber A   volume V_A = dead + area_a x,              pushes the piston out
+    chamber B   volume V_B = dead + area_b (stroke - x),   pulls it in
+    p' V / bulk = flow in - area x speed
+    valve       flow = k u dp / sqrt(|dp| + laminar); u > 0: A from the pump, B to the tank; u < 0: the other way
+    relief      flow out = relief_gain (p - relief) above the relief pressure
+    force       area_a p_A - area_b p_B
+
+Oil is stiff: a trapped column rings at hundreds of radians a second, and flow through a nearly shut valve is stiffer
+still. Both chambers are taken implicitly, linearised at the pressures of now: p+ = p + a (Q - area u+) with
+a = (h bulk / V) / (1 + (h bulk / V) s), s = -dQ/dp. The force at the end of the step is then F0 - K u+, one soft row on
+the slide of the joint, so that the step is stable for any bulk modulus. First order: a trapped column of natural
+frequency w is damped by w h / 2 of critical.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from hilnode.jit import inline, kernel
+from hilnode.record import F1, F2, I1
+
+HYDRAULIC = 7
+FULLY_SHUT = 1e-9  # a valve nearer to its middle than this passes nothing
+
+
+class Cylinders(NamedTuple):
+    """Constant properties."""
+
+    actuator: I1
+    area_a: F1  # [m^2]
+    area_b: F1
+    dead: F1  # [m^3] oil in lines and ends, each chamber
+    stroke: F1  # [m]
+    bulk: F1  # [Pa]
+    tank: F1  # [Pa]
+    relief: F1  # [Pa]
+    relief_gain: F1  # [m^3/(s Pa)]
+    valve_gain: F1  # [m^3/(s sqrt(Pa))] at full opening
+    laminar: F1  # [Pa] below this drop the flow is linear
+
+
+class Chambers(NamedTuple):
+    """State, and what the step needs after its solve."""
+
+    pressure: F2  # [c, 2] A and B [Pa]
+    valve: F1  # [c] opening, -1 .. 1, set from outside
+    supply: F1  # [c] pump pressure [Pa], set from outside
+    flow: F2  # [c, 2] into A and B in the last step [m^3/s]
+    give: F2  # [c, 2] a: pressure for each m^3/s of flow, over the step
+
+
+@inline
+def _through(gain, laminar, drop):
+    """Flow through an orifice, and its slope against the drop."""
+    root = math.sqrt(abs(drop) + laminar)
+    return gain * drop / root, gain * (0.5 * abs(drop) + laminar) / (root * root * root)
+
+
+@kernel
+def _chamber(cylinder, chamber, c, side, h, volume):
+    """Flow into a chamber at the pressures of now, and how far its pressure gives way: written to `flow`, `give`."""
+    p, u = chamber.pressure[c, side], chamber.valve[c]
+    u = min(max(u if side == 0 else -u, -1.0), 1.0)
+    flow, slope = 0.0, 0.0
+    if abs(u) > FULLY_SHUT:
+        other = chamber.supply[c] if u > 0.0 else cylinder.tank[c]
+        flow, slope = _through(cylinder.valve_gain[c] * abs(u), cylinder.laminar[c], other - p)
+    over = p - cylinder.relief[c]
+    if over > 0.0:
+        flow -= cylinder.relief_gain[c] * over
+        slope += cylinder.relief_gain[c]
+    stiff = h * cylinder.bulk[c] / volume
+    chamber.flow[c, side] = flow
+    chamber.give[c, side] = stiff / (1.0 + stiff * slope)
+
+
+@kernel
+def cylinder_row(e, c, x):
+    """Compliance and right-hand side of the row of cylinder `c`, whose piston is out by `x`."""
+    cylinder, chamber, h = e.model.cylinder, e.data.chamber, e.model.setup.h
+    a, b, dead = cylinder.area_a[c], cylinder.area_b[c], cylinder.dead[c]
+    # A piston beyond its stroke is for limits to stop; the dead volume is the least there is.
+    out = min(max(x, 0.0), cylinder.stroke[c])
+    _chamber(cylinder, chamber, c, 0, h, dead + a * out)
+    _chamber(cylinder, chamber, c, 1, h, dead + b * (cylinder.stroke[c] - out))
+    force = a * (chamber.pressure[c, 0] + chamber.give[c, 0] * chamber.flow[c, 0])
+    force -= b * (chamber.pressure[c, 1] + chamber.give[c, 1] * chamber.flow[c, 1])
+    stiff = a * a * chamber.give[c, 0] + b * b * chamber.give[c, 1]
+    return 1.0 / (h * stiff), force / stiff
+
+
+@kernel
+def keep_pressures(e):
+    """Pressures at the end of the step, by the speeds that the solve has found. Oil does not pull."""
+    cylinder, chamber, rows = e.model.cylinder, e.data.chamber, e.data.bounded
+    for k in range(rows.count[0]):
+        if rows.kind[k] != HYDRAULIC:
+            continue
+        c = e.model.actuator.cylinder[rows.of[k]]
+        u = rows.rhs[k] - rows.sigma[k] * rows.value[k] + rows.given[k]
+        p, flow, give = chamber.pressure[c], chamber.flow[c], chamber.give[c]
+        p[0] = max(0.0, p[0] + give[0] * (flow[0] - cylinder.area_a[c] * u))
+        p[1] = max(0.0, p[1] + give[1] * (flow[1] + cylinder.area_b[c] * u))

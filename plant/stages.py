@@ -1,0 +1,46 @@
+"""The step in three compiled pieces that call each other through their addresses: collide, solve, step.
+
+numba compiles a kernel together with all that it calls, and again for each of its callers. The pieces are what a step
+spends its time in, so a call through a pointer costs nothing that can be seen, and each is compiled once, whoever
+steps the engine: the node, a test, a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from hilnode.jit import exported
+
+_I64 = ir.IntType(64)
+_STAGE = ir.FunctionType(_I64, [_I64, _I64])
+_SIGNATURE = types.int64(types.int64, types.int64)
+
+
+class Stages(NamedTuple):
+    """Addresses of the pieces."""
+
+    collide: int
+    solve: int
+    step: int
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_stage(typing: Any, function: Any, engine: Any, argument: Any) -> Any:
+    """Call the piece at address `function` with the address of the engine's record and a number."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(builder.inttoptr(args[0], _STAGE.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), emit
+
+
+@cache
+def compiled_stage(function: Callable[[int, int], int]) -> Any:
+    """`function(engine, argument)` behind a C pointer, compiled when it is first asked for."""
+    return exported(_SIGNATURE)(function)
