@@ -15,8 +15,10 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import llvmlite
@@ -110,7 +112,29 @@ def inline(function: Callable[..., Any]) -> Any:
 
 def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """As `kernel`, for a function with a C signature that is called through its `.address`."""
-    return numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+    compiled = numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+
+    def export(function: Callable[..., Any]) -> Any:
+        with patience(function.__name__.strip("_")):
+            return compiled(function)
+
+    return export
+
+
+@contextmanager
+def patience(what: str, after: float = 2.0) -> Iterator[None]:
+    """Tell whoever waits for a compilation, on stderr, what takes so long: nothing if it was in the cache."""
+    began = time.perf_counter()
+    notice = Timer(after, lambda: print(f"compiling {what} for this machine, once ...", file=sys.stderr, flush=True))
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+        notice.join()
+    if (took := time.perf_counter() - began) > after:
+        print(f"compiled {what} in {took:.0f} s", file=sys.stderr, flush=True)
 
 
 def is_warm(what: str) -> bool:

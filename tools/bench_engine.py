@@ -216,7 +216,7 @@ def main() -> None:
     compile_world(stack(2), DT).step()
     first = time.perf_counter() - began
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    table = Table("mechanism", "hilnode [us]", "peer [us]", "ratio", "gap [mm]", "bound")
+    table = Table("mechanism", r"hilnode \[us]", r"peer \[us]", "ratio", r"gap \[mm]", "bound")
     for name, world, bound in (
         ("14-body excavator, 8 contacts", excavator(), "<= 1.0x MuJoCo, 0.01 mm"),
         ("100-link ball chain", chain(100), "<= 0.15x MuJoCo, 0.01 mm"),

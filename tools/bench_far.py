@@ -158,7 +158,7 @@ def run(scene: Scene) -> tuple[int, Far, np.ndarray, np.ndarray]:
 def moving() -> Table:
     rng = np.random.default_rng(0)
     table = Table(
-        "moving boxes", "pairs", "candidates", "tree [us]", "tree 99 % [us]", "sweep [us]", "bound", title="a step"
+        "moving boxes", "pairs", "candidates", r"tree \[us]", r"tree 99 % \[us]", r"sweep \[us]", "bound", title="step"
     )
     block, loose = pile(1000, 0.03, rng), rng.uniform(0, 12, (1000, 3))
     scenes = [
@@ -211,8 +211,8 @@ def scenery() -> Table:
     rng, asked = np.random.default_rng(2), 2000
     table = Table("scenery", "boxes", "found", title="one search of 0.5 m boxes | one ray of 10 m")
     for method in METHODS:
-        table.add_column(f"{method} [ns]")
-    table.add_column("built in [ms]")
+        table.add_column(rf"{method} \[ns]")
+    table.add_column(r"built in \[ms]")
     for name in ("even", "town"):
         for n in (100, 1000, 10_000, 100_000):
             boxes = strewn(name, n, rng)

@@ -1,4 +1,4 @@
-"""Compile every kernel of the node into the cache, with a line of progress each; silent if that is done."""
+"""Compile the kernels of the node and of the engine into the cache, with lines of progress; silent if that is done."""
 
 import os
 import sys
@@ -9,6 +9,8 @@ from hilnode.cli import default_config
 from hilnode.config import load, overlay
 from hilnode.lockfree.ring import Ring
 from hilnode.node import Node
+from plant.collide.shapes import Box, Capsule, Sphere
+from plant.world import World
 
 
 def say(line: str) -> None:
@@ -23,9 +25,19 @@ def warm_readers() -> None:
     ring.close()
 
 
+def warm_engine() -> None:
+    """The step of the rigid-body engine, and the pairs of shapes that most worlds have."""
+    world = World()
+    world.plane()
+    for i, shape in enumerate((Sphere(0.1), Box(0.2, 0.2, 0.2), Capsule(0.1, 0.2))):
+        world.solid(f"body{i}", shape, density=1000, pos=(0, 0, 1 + i))
+    world.compile(dt=0.001).step()
+
+
 def main() -> int:
     quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
     Node(overlay(load(default_config()), **quiet), say=say).close()
+    jit.warm_up("engine", [("the engine", warm_engine)], say)
     jit.warm_up("readers", [("the readers", warm_readers)], say)
     return 0
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilnode.jit import kernel
-from hilnode.record import F1, I2, Record, viewer, zeros
+from hilnode.record import I2, Record, viewer, zeros
 from plant.collide.far.model import Far, build_far
 from plant.collide.far.pairs import Pairs, new_pairs
 from plant.collide.field import Fields, build_fields
@@ -39,7 +39,6 @@ class Scene(NamedTuple):
     out: Manifold
     convex: ConvexScratch
     crossing: Crossing
-    last: F1  # [3] separating direction that the convex solver begins with
     table: I2  # [kind, kind] address of the kernel of each pair of kinds, 0 = they never meet
 
 
@@ -113,7 +112,6 @@ def build_scene(
         out=new_manifold(),
         convex=new_convex_scratch(),
         crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) > 1 else 1),
-        last=np.zeros(3),
         table=table,
     )
 

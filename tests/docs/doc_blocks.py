@@ -42,6 +42,9 @@ VECTORS = ("hex", "json")
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"(?:# |/\* )([\w.]+\.(?:py|toml|c))\b")
+PATIENCE = 240
+"""Seconds after which a block hangs: with an empty cache, a page may compile shapes of its own."""
+
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 _NO_CONFIG = re.compile(r"\bhilnode (run|headroom)(?! \S+\.toml)")
 
@@ -195,11 +198,11 @@ class Bench:
             start_new_session=True,
         )
         try:
-            printed, _ = shell.communicate(timeout=100)
+            printed, _ = shell.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             os.killpg(shell.pid, signal.SIGKILL)
             printed, _ = shell.communicate()
-            raise AssertionError(f"{block.place}: not done after 100 s:\n{script}\n{printed}") from None
+            raise AssertionError(f"{block.place}: not done after {PATIENCE} s:\n{script}\n{printed}") from None
         assert shell.returncode == 0, f"{block.place}: failed:\n{script}\n{printed}"
         return printed.replace(self._node, "bench")
 
