@@ -2,8 +2,10 @@
 
 A mesh is a surface with an outside: its triangles run anticlockwise seen from there. The boxes of the tree are
 parallel to the axes of the mesh, so they turn with it and never change while it is rigid (Luaces 4.6.1 calls
-this an OBB tree). A split goes through the median along the axis of the largest scatter of the barycentres (Luaces
-4.25), which keeps the tree balanced: its depth is the logarithm of the number of triangles, whatever the mesh is like.
+this an OBB tree). A split goes across the axis of the largest scatter of the barycentres (Luaces 4.25), near the
+median, which keeps the tree balanced: its depth is the logarithm of the number of triangles, whatever the mesh is like.
+Near, because a split cuts off whole branches of the wide tree (wide.py), which has no form of its own: it is made of
+runs of 8, 64, 512 ... triangles.
 
 Nodes lie in the order of a walk down the left side first, each with the number of the node that follows its branch:
 a search needs no stack. Triangles lie in the order of the leaves; `number` says which one of the given list
@@ -21,6 +23,7 @@ import numpy as np
 from hilnode.jit import inline, kernel
 from hilnode.record import F2, I1, I2, Record, viewer
 from plant.collide.triangle import bend, dot, product, sub, unit
+from plant.collide.wide import MOST, WIDE, NarrowF2, NarrowI2, lay_out, on_lines, refit_wide
 
 LEAF = 4  # triangles in a leaf, at most
 FLAT = 1e-6  # sine of the angle up to which two triangles are one face
@@ -48,6 +51,9 @@ class Meshes(NamedTuple):
     box: F2  # [n, 6] low and high of a node
     link: I2  # [n, 4] SKIP, FIRST, COUNT, RIGHT of a node, side by side in one line of the cache
     parent: I1  # [n] -1 = root
+    wide: NarrowF2  # [w, 48] nodes of the wide tree: low x of eight branches, low y, low z, high x, high y, high z
+    wide_level: I2  # [m, LEVELS + 1] the first node of each level of a mesh, leaves first; the number of levels
+    row: NarrowI2  # [t, 6] numbers of the corners, and of the vertices across; -1 = none
     first_vertex: I1  # [m + 1]
     first_triangle: I1  # [m + 1]
     first_node: I1  # [m + 1]
@@ -105,6 +111,7 @@ def refit(mesh, m):
     refit_faces(mesh, mesh.first_triangle[m], mesh.first_triangle[m + 1])
     refit_vertices(mesh, m)
     refit_boxes(mesh, mesh.first_node[m], mesh.first_node[m + 1])
+    refit_wide(mesh, m)
 
 
 @kernel
@@ -205,6 +212,17 @@ def _part(centre, order, begin, end, middle, axis):
             return
 
 
+@inline
+def _left(n):
+    """How many of `n` triangles go to the left: about half, and as many full branches of the wide tree."""
+    if n <= WIDE:
+        return (n + 1) // 2
+    branch = WIDE
+    while WIDE * branch < n:
+        branch *= WIDE
+    return (((n + branch - 1) // branch + 1) // 2) * branch
+
+
 @kernel
 def _grow(centre, order, right, parent, first, count, stack, state, work):
     """Split nodes off the stack until `work` triangles have been looked at; state: depth of the stack, nodes made."""
@@ -221,7 +239,7 @@ def _grow(centre, order, right, parent, first, count, stack, state, work):
             first[node], count[node] = begin, end - begin
             continue
         first[node], count[node] = begin, 0
-        middle = (begin + end) // 2
+        middle = begin + _left(end - begin)
         _part(centre, order, begin, end, middle, _scatter_axis(centre, order, begin, end))
         stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = middle, end, node, 1
         stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2], stack[depth + 1, 3] = begin, middle, node, 0
@@ -267,6 +285,8 @@ def _checked(name: str, vertices: Any, triangles: Any) -> tuple[np.ndarray, np.n
         raise MeshError(f"{name}: vertices must be an array of n x 3, not {vertex.shape}")
     if triangle.ndim != 2 or triangle.shape[1] != 3 or triangle.dtype.kind not in "iu" or not len(triangle):
         raise MeshError(f"{name}: triangles must be an array of whole numbers, n x 3 with n > 0, not {triangle.shape}")
+    if len(triangle) > MOST:
+        raise MeshError(f"{name}: {len(triangle)} triangles; cut it into meshes of {MOST} at most")
     triangle = triangle.astype(np.int64)
     if (bad := ~np.isfinite(vertex).all(axis=1)).any():
         raise MeshError(f"{name}: not a finite number in vertex {_some(bad)}")
@@ -343,6 +363,9 @@ def build_meshes(meshes: Sequence[tuple[Any, Any]], say: Callable[[int, float], 
         parts = [(np.zeros((0, 3)), *(np.zeros((0, 3), np.int64),) * 3)]
         parts[0] += np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int64)
     vertex, triangle, neighbour, across, number, link, parent = (np.concatenate(p) for p in zip(*parts, strict=True))
+    wide, wide_level = lay_out(np.diff(begin[:, 1]).tolist())
+    row = on_lines((len(triangle), 6), np.int32)
+    row[:, :3], row[:, 3:] = triangle, across
     made = Meshes(
         vertex=vertex,
         outward=np.zeros_like(vertex),
@@ -356,6 +379,9 @@ def build_meshes(meshes: Sequence[tuple[Any, Any]], say: Callable[[int, float], 
         box=np.zeros((len(link), 6)),
         link=link,
         parent=parent,
+        wide=wide,
+        wide_level=wide_level,
+        row=row,
         first_vertex=begin[:, 0].copy(),
         first_triangle=begin[:, 1].copy(),
         first_node=begin[:, 2].copy(),

@@ -28,12 +28,14 @@ from plant.collide.triangle import (
     dot,
     into,
     place,
+    product,
     pull,
     sub,
     times,
     to_world,
     unit,
 )
+from plant.collide.wide import LEVELS, around, lowest, next_leaf
 
 AROUND = 16  # pieces along a torus, and along the two bends of a link together
 STEPS = 24  # towards the nearest place on a piece of a bend, at most; two to six as a rule
@@ -77,46 +79,67 @@ def _touch(mesh, m, c, radius, margin, out, count, tag):
     """List where a sphere at `c` (in the mesh's frame) touches mesh `m`; returns the new count."""
     reach = radius + margin
     limit = reach * reach
-    best, owner, where = limit, -1, FACE
-    foot = c
-    node, end = mesh.first_node[m], mesh.first_node[m + 1]
-    while node < end:
-        if gap(mesh, node, c) > limit:
-            node = mesh.link[node, SKIP]
-            continue
-        for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
-            region, x, y, z = pull(c, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
+    bounds = around((c[0] - reach, c[1] - reach, c[2] - reach), (c[0] + reach, c[1] + reach, c[2] + reach))
+    best, owner, where, foot, outside = limit, -1, FACE, c, False
+    level, node, waiting = mesh.wide_level[m, LEVELS], 0, 1
+    while True:
+        level, node, waiting, first, met = next_leaf(mesh, m, level, node, waiting, bounds)
+        if met == 0:
+            break
+        while met != 0:
+            t = first + lowest(met)
+            met &= met - 1
+            p, q, r = at(mesh, mesh.row[t, 0]), at(mesh, mesh.row[t, 1]), at(mesh, mesh.row[t, 2])
+            region, x, y, z = pull(c, p, q, r)
             d = sub(c, (x, y, z))
             square = dot(d, d)
             if square > limit:
                 continue
             if square < best:
-                best, owner, where, foot = square, t, region, (x, y, z)
+                best, owner, where, foot, outside = square, t, region, (x, y, z), False
             if region == FACE:
-                count = _above_face(mesh, t, c, (x, y, z), d, radius, out, count, tag)
-            else:
+                n = unit(product(sub(q, p), sub(r, p)))  # as it is in mesh.normal, which would have to be waited for
+                if dot(d, n) >= 0.0:
+                    count = _above_face(t, (x, y, z), dot(d, n), n, radius, out, count, tag)
+                    outside = outside or t == owner
+            elif not _leans_over(mesh, t, region, d, p, q, r):
                 count = _above_edge(mesh, t, region, (x, y, z), d, radius, out, count, tag)
-        node += 1
+    if outside:
+        return count
     if owner < 0:
         return _from_inside(mesh, m, c, radius, out, count, tag)
     return _below(mesh, owner, where, foot, sub(c, foot), radius, out, count, tag)
 
 
 @inline
-def _above_face(mesh, t, c, foot, d, radius, out, count, tag):
-    n = face(mesh, t)
-    height = dot(d, n)
-    if height < 0.0:
-        return count
+def _above_face(t, foot, height, n, radius, out, count, tag):
     depth = radius - height
     return add(out, count, along(foot, -0.5 * depth, n), n, depth, 8 * t + SPREAD * tag, 1e-6 * radius)
 
 
+@inline
+def _leans_over(mesh, t, region, d, p, q, r):
+    """Whether the triangle across the edge of this region of `t`, which has the corners p, q, r, leans towards `d`.
+
+    At a corner it is asked of the edges from there to the vertices across both edges that end in it: the other edges
+    there are left to the walk about the corner, which few need.
+    """
+    k = (region - 1) % 3
+    a, b = (p, q) if k == 0 else (q, r) if k == 1 else (r, p)
+    v = mesh.row[t, 3 + k]
+    if region < CORNER:
+        return v >= 0 and not behind(d, a, b, at(mesh, v))
+    u = mesh.row[t, 3 + (k + 2) % 3]
+    return (v >= 0 and goes_along(d, a, at(mesh, v))) or (u >= 0 and goes_along(d, a, at(mesh, u)))
+
+
 @kernel
 def _above_edge(mesh, t, region, foot, d, radius, out, count, tag):
-    """A sphere over an edge or a corner of `t`: a contact only if no neighbour is nearer."""
+    """A sphere over an edge or a corner of `t`, to which no triangle across an edge is nearer."""
+    if region >= CORNER and not _is_nearest_corner(mesh, t, region - CORNER, d):
+        return count
     n, feature = _normal_there(mesh, t, region)
-    if dot(d, n) < 0.0 or not _is_nearest(mesh, t, region, d):
+    if dot(d, n) < 0.0:
         return count
     size = math.sqrt(dot(d, d))
     if size > 1e-9 * radius:
@@ -224,17 +247,22 @@ def _is_nearest(mesh, t, region, d):
     return _is_nearest_corner(mesh, t, region - CORNER, d)
 
 
+@inline
+def goes_along(d, a, b):
+    """Whether the edge from `a` to `b` goes along `d`, by more than a hair's breadth."""
+    e = sub(b, a)
+    return dot(d, e) > 1e-9 * math.sqrt(dot(d, d)) * math.sqrt(dot(e, e))
+
+
 @kernel
 def _is_nearest_corner(mesh, t, k, d):
     """Walk about the corner: no edge that ends in it may go along `d`."""
     v = mesh.triangle[t, k]
     a = at(mesh, v)
-    bound = 1e-9 * math.sqrt(dot(d, d))
     for back in range(2):  # one way round, and the other if there is a border
         u, k_u = t, k
         for _ in range(256):
-            e = sub(corner(mesh, u, (k_u + 1 + back) % 3), a)
-            if dot(d, e) > bound * math.sqrt(dot(e, e)):
+            if goes_along(d, a, corner(mesh, u, (k_u + 1 + back) % 3)):
                 return False
             u = mesh.neighbour[u, k_u if back == 0 else (k_u + 2) % 3]
             if u == t:
