@@ -20,6 +20,8 @@ from plant.collide.model import Kind
 from plant.collide.near import known_pairs, pair_table
 from plant.collide.scene import Placement, Scene, build_scene
 from plant.hashing import new_table
+from plant.smooth.material import smooth_table
+from plant.smooth.model import new_response
 from plant.spook import stages
 from plant.stages import call_stage
 from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
@@ -317,6 +319,7 @@ def _materials(world: World, h: float) -> tuple[model.Materials, list[str]]:
         adhesion=column("adhesion"),
         slip=column("slip"),
         pair=pair,
+        smooth=smooth_table([m.law for m in made]),
     )
     return table, names
 
@@ -417,12 +420,14 @@ def _data(world: World, room: _Room, made: model.Model) -> model.Data:
             {
                 **dict.fromkeys(("body", "old_body"), (nc, 2)),
                 **dict.fromkeys(("count", "new", "old_count"), (1,)),
-                **dict.fromkeys(("point", "normal", "impulse", "tangent", "old_impulse", "old_tangent"), (nc, 3)),
+                **dict.fromkeys(("point", "normal", "impulse", "tangent", "stretch"), (nc, 3)),
+                **dict.fromkeys(("old_impulse", "old_tangent", "old_stretch"), (nc, 3)),
             },
             nc,
         ),
         log=zeros(model.Log, {"count": (1,), "body": (COLLISIONS, 2), "point": (COLLISIONS, 3)}, COLLISIONS),
         warm=model.Warm(*new_table(nc)),
+        response=new_response(),
         bounded=zeros(
             model.Rows,
             {"count": (1,), "ga": (rows, 6), "gb": (rows, 6), "back": (rows, 12), "kept": (room.actuators,)},

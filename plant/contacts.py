@@ -6,6 +6,8 @@
 The first tangent of a sliding contact points along the slip, so that the box is exact in the direction that matters.
 Friction is static while the contact does not slip, dynamic when it does. A contact that was deeper than its load can
 explain when it was found is parted by projection (see `project`), not by a push.
+
+Contacts of materials with a force law are written by `smooth.rows` instead.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import math
 from hilnode.jit import inline, kernel
 from plant.actuators import RESTING, UNSEEN, lift, row_speed
 from plant.algebra import cross
-from plant.coordinate import put
 from plant.hashing import clear, get
 from plant.hashing import put as remember
+from plant.smooth.rows import keep_smooth, smooth_rows
+from plant.touch import choose_tangent, contact_row
 
-SPRING, CONTACT, TANGENT = 3, 5, 6
+SPRING, CONTACT, TANGENT, SMOOTH = 3, 5, 6, 8
+RIGID = 0
 STEPS = 7
 TOUCHING = 0.005  # share of the margin across which adhesion still holds
 GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
@@ -27,7 +31,7 @@ GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
 
 @kernel
 def warm_contacts(contact, warm):
-    """Impulses and tangents of contacts that stayed, by their feature.
+    """Impulses, tangents and bristles of contacts that stayed, by their feature.
 
     The lists of two steps are alike as a rule, so the hash table is made only when they are not.
     """
@@ -46,6 +50,8 @@ def warm_contacts(contact, warm):
         for i in range(3):
             contact.impulse[c, i] = contact.old_impulse[o, i] if o >= 0 else 0.0
             contact.tangent[c, i] = contact.old_tangent[o, i] if o >= 0 else 0.0
+            contact.stretch[c, i] = contact.old_stretch[o, i] if o >= 0 else 0.0
+        contact.first_rate[c] = contact.old_first_rate[o] if o >= 0 else 0.0
         contact.new[0] -= 1 if o >= 0 else 0
         contact.fresh[c] = 0 if contact.impulse[c, 0] > 0.0 else 1
 
@@ -57,12 +63,15 @@ def contact_rows(e):
     contact, rows, state = d.contact, d.bounded, d.state
     for c in range(contact.count[0]):
         a, b, pair = contact.body[c, 0], contact.body[c, 1], contact.pair[c]
+        if m.material.smooth.law[pair] != RIGID:
+            smooth_rows(e, c)
+            continue
         n = contact.normal[c]
         k = rows.count[0]
-        _contact_row(contact.point[c], state, rows, k, a, b, n[0], n[1], n[2])
+        contact_row(contact.point[c], state, rows, k, a, b, n[0], n[1], n[2])
         rows.kind[k], rows.of[k] = CONTACT, c
         _normal_row(e, rows, k, c, pair)
-        slip = _choose_tangent(contact, c, state, m.setup.slow)
+        slip = choose_tangent(contact, c, state, m.setup.slow)
         t = contact.tangent[c]
         ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
         friction = m.material.stiction[pair] if slip < m.setup.slow else m.material.friction[pair]
@@ -72,9 +81,9 @@ def contact_rows(e):
         for i in range(2):
             q = k + 1 + i
             if i == 0:
-                _contact_row(contact.point[c], state, rows, q, a, b, t[0], t[1], t[2])
+                contact_row(contact.point[c], state, rows, q, a, b, t[0], t[1], t[2])
             else:
-                _contact_row(contact.point[c], state, rows, q, a, b, ux, uy, uz)
+                contact_row(contact.point[c], state, rows, q, a, b, ux, uy, uz)
             rows.kind[q], rows.of[q] = TANGENT, c
             rows.rhs[q] = rows.excess[q] = rows.bounce[q] = 0.0
             rows.sigma[q] = sigma
@@ -121,60 +130,6 @@ def _looseness(m, a, b):
     return s
 
 
-@inline
-def _contact_row(point, state, rows, k, a, b, nx, ny, nz):
-    rows.a[k], rows.b[k], rows.slot[k] = a, b, -1
-    for i in range(6):
-        rows.ga[k, i] = rows.gb[k, i] = 0.0
-    if a >= 0:
-        px, py, pz = cross(
-            point[0] - state.pos[a, 0], point[1] - state.pos[a, 1], point[2] - state.pos[a, 2], nx, ny, nz
-        )
-        put(rows.ga[k], 1.0, nx, ny, nz, px, py, pz)
-    if b >= 0:
-        px, py, pz = cross(
-            point[0] - state.pos[b, 0], point[1] - state.pos[b, 1], point[2] - state.pos[b, 2], nx, ny, nz
-        )
-        put(rows.gb[k], -1.0, nx, ny, nz, px, py, pz)
-
-
-@kernel
-def _choose_tangent(contact, c, state, slow):
-    """Along the slip if it slides, else as in the last step, else any; returns the speed of the slip."""
-    n, t = contact.normal[c], contact.tangent[c]
-    vx, vy, vz = _slip(contact.point[c], state, contact.body[c, 0], contact.body[c, 1])
-    s = vx * n[0] + vy * n[1] + vz * n[2]
-    vx, vy, vz = vx - s * n[0], vy - s * n[1], vz - s * n[2]
-    slip = size = math.sqrt(vx * vx + vy * vy + vz * vz)
-    if slip < slow:
-        s = t[0] * n[0] + t[1] * n[1] + t[2] * n[2]
-        vx, vy, vz = t[0] - s * n[0], t[1] - s * n[1], t[2] - s * n[2]
-        size = math.sqrt(vx * vx + vy * vy + vz * vz)
-    if size < 1e-6:
-        if abs(n[0]) < 0.7:
-            vx, vy, vz = 1.0 - n[0] * n[0], -n[0] * n[1], -n[0] * n[2]
-        else:
-            vx, vy, vz = -n[1] * n[0], 1.0 - n[1] * n[1], -n[1] * n[2]
-        size = math.sqrt(vx * vx + vy * vy + vz * vz)
-    t[0], t[1], t[2] = vx / size, vy / size, vz / size
-    return slip
-
-
-@inline
-def _slip(point, state, a, b):
-    """Velocity of the first body against the second at the point."""
-    x, y, z = 0.0, 0.0, 0.0
-    for side in range(2):
-        q = a if side == 0 else b
-        if q >= 0:
-            s = 1.0 if side == 0 else -1.0
-            v = state.vel[q]
-            rx, ry, rz = point[0] - state.pos[q, 0], point[1] - state.pos[q, 1], point[2] - state.pos[q, 2]
-            cx, cy, cz = cross(v[3], v[4], v[5], rx, ry, rz)
-            x, y, z = x + s * (v[0] + cx), y + s * (v[1] + cy), z + s * (v[2] + cz)
-    return x, y, z
-
-
 @kernel
 def keep_rows(e):
     """What this step found, kept for the next: states by actuator, impulses by feature.
@@ -182,12 +137,16 @@ def keep_rows(e):
     The first tangent of a contact at rest turns to where its friction points, so that the box bounds it as the
     cone would.
     """
-    contact, rows = e.data.contact, e.data.bounded
+    contact, rows, law = e.data.contact, e.data.bounded, e.model.material.smooth.law
+    for c in range(contact.count[0]):
+        if law[contact.pair[c]] != RIGID:
+            contact.impulse[c, 0] = contact.impulse[c, 1] = 0.0  # one that does not push has no rows
+            keep_smooth(e, c)
     for k in range(rows.count[0]):
         c = rows.of[k]
         if rows.kind[k] < SPRING:
             rows.kept[c] = rows.state[k]
-        elif rows.kind[k] == CONTACT:
+        elif rows.kind[k] == CONTACT or rows.kind[k] == SMOOTH:
             n, t = contact.normal[c], contact.tangent[c]
             p, q = rows.value[k + 1], rows.value[k + 2]
             size = math.sqrt(p * p + q * q)
@@ -205,6 +164,8 @@ def keep_rows(e):
         for i in range(3):
             contact.old_impulse[c, i] = contact.impulse[c, i]
             contact.old_tangent[c, i] = contact.tangent[c, i]
+            contact.old_stretch[c, i] = contact.stretch[c, i]
+        contact.old_first_rate[c] = contact.first_rate[c]
 
 
 @kernel

@@ -34,6 +34,8 @@ class Bound(IntEnum):
     CONTACT = 5  # normal; its two friction rows follow
     TANGENT = 6
     HYDRAULIC = 7  # a cylinder with pressures, on a slide
+    SMOOTH = 8  # normal of a contact with a force law; its two tangents follow
+    SMOOTH_TANGENT = 9
 
 
 class Stepper(IntEnum):

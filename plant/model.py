@@ -17,6 +17,7 @@ from plant.hydraulics import Chambers, Cylinders
 from plant.kinds import BodyKind, Bound, Solver, Stepper, Turning
 from plant.ldl import Factor
 from plant.order import Pattern, Sketch
+from plant.smooth.model import Response, Smooth
 from plant.stages import Stages
 
 __all__ = ["BodyKind", "Bound", "Solver", "Stepper", "Turning"]  # handed on
@@ -143,6 +144,7 @@ class Materials(NamedTuple):
     adhesion: F1  # [N]
     slip: F1  # [m/(N s)] inverse of a drag coefficient
     pair: I2  # [material, material] index
+    smooth: Smooth  # force laws of pairs that are not rigid
 
 
 class Fields(NamedTuple):
@@ -231,16 +233,20 @@ class Contacts(NamedTuple):
     impulse: F2  # [c, 3] normal and two tangents [N s], of the last step
     tangent: F2  # [c, 3] first tangent of the last step
     fresh: I1  # [c] 1 = it did not push in the step before
+    stretch: F2  # [c, 3] smooth ones: of the bristles [m]
+    first_rate: F1  # smooth ones: approach when the contact began [m/s], 0 = it has not
     new: I1  # [1] contacts that the step before did not have
     old_count: I1  # [1] the list of the step before, for warm starts
     old_feature: I1
     old_body: I2
     old_impulse: F2
     old_tangent: F2
+    old_stretch: F2
+    old_first_rate: F1
 
 
 class Rows(NamedTuple):
-    """Bounded rows of this step: actuators, springs, then contacts with two friction rows each.
+    """Bounded rows of this step: actuators, springs, then contacts with two friction rows each, rigid or smooth.
 
     They are written by `actuators`, `springs` and `contacts`, and solved by `newton` or `sweep`.
     """
@@ -335,6 +341,7 @@ class Data(NamedTuple):
     contact: Contacts
     log: Log
     warm: Warm
+    response: Response  # of the smooth contact at hand
     bounded: Rows
     target: Targets
     chamber: Chambers

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from hilnode.signals import nearest
 from plant.collide.scene import EVERYTHING
 from plant.collide.shapes import Plane, Shape, Sphere
 from plant.model import DISTANCE, Bound, Turning
+from plant.smooth.material import LAWS, NO_LAW, ForceLaw, LawError, force_law
 
 if TYPE_CHECKING:
     from plant.compile import Engine
@@ -163,6 +164,7 @@ class Material:
     damping_time: float | None = None  # [s] damping over stiffness; None = two steps
     adhesion: float = 0.0  # [N]
     slip: float = 0.0  # [m/s per N] viscous creep of the friction
+    law: ForceLaw = NO_LAW  # force law of smooth contacts
 
 
 @dataclass
@@ -558,8 +560,37 @@ class World:
         quat = frame_along("plane", n, None)
         self.shape(None, Plane(), at=n / size * (offset / size), quat=quat, material=material)
 
-    def material(self, one: str, other: str, **properties: float) -> None:
-        """Properties of the contact between two materials."""
+    def material(self, one: str, other: str, *, law: str = "rigid", **properties: Any) -> None:
+        """Properties of the contact between two materials: `friction` and `stiction` (dynamic and static coefficient),
+        `restitution`, `adhesion` [N], and what belongs to the law.
+
+        rigid                 no force law, but bounded rows: stiffness [N/m], damping_time [s], slip [m/s per N]
+        hunt_crossley         F = k d^n (1 + b r / r0): stiffness k [N/m^n], exponent n (1.5), hysteresis b (from the
+        lankarani_nikravesh   restitution: both laws have it near 1; `smooth.laws.exact_hysteresis` gives it for all)
+        kelvin_voigt          F = k d + c r: stiffness [N/m], damping [N s/m] (from the restitution)
+        smc                   Hertz and Mindlin with history: stiffness [N/m^1.5], shear_stiffness [N/m^1.5] (Mindlin's)
+        wang                  F = k d^n (1 + 3/2 a r) + c r: stiffness, exponent n (1), dissipation a [s/m] (1 -
+                              restitution: as at 1 m/s), damping c [N s/m], shear_stiffness [N/m], shear_damping [N s/m]
+
+        with depth d, rate r of approach, first rate r0. Instead of a stiffness, for Hertz's exponent 1.5: `young` [Pa]
+        and `poisson` (one for both, or one for each), `radius` [m] of a sphere on a plane or of two spheres. The force
+        laws take `viscous` friction [N s/m]; the first three stick by bristles: bristle_stiffness [N/m],
+        bristle_damping [N s/m], stick_speed [m/s], by default from load, mass and step, and strain (1: share of the
+        stretch left when they give way). A contact should last ten steps or more, pi sqrt(m / k) if it is linear. The
+        dissipation of wang goes with the load and hardly damps a body at rest: give it a damping too.
+        """
+        if law != "rigid":
+            try:
+                smooth = force_law(law, properties)
+            except LawError as error:
+                raise WorldError(f"material {one!r} on {other!r}: {error}") from error
+            properties = {"friction": smooth.friction, "stiction": smooth.stiction, "law": smooth}
+        if strange := sorted(set(properties) - {f.name for f in fields(Material)}):
+            known = ", ".join(f.name for f in fields(Material) if f.name != "law")
+            raise WorldError(
+                f"material {one!r} on {other!r}: no {', '.join(strange)} without a force law; known are {known}, "
+                f"and law: {', '.join(LAWS)}"
+            )
         made = Material(**properties)
         if not (
             made.friction >= 0
