@@ -89,6 +89,8 @@ class Theirs:
     """The same two for coal."""
 
     def __init__(self, one: Shape, other: Shape, most: int) -> None:
+        if one.kind == Kind.MESH and isinstance(other, Field):
+            other = as_mesh(other)
         self.shapes = peer(one), peer(other)
         self.request = coal.CollisionRequest()
         self.request.enable_contact = True
@@ -140,6 +142,21 @@ def peer(shape: Shape) -> Any:
     raise ValueError(f"coal has no {shape.kind.name}")
 
 
+def as_mesh(field: Field) -> Mesh:
+    """A field as coal needs it against a mesh, for which it knows no fields."""
+    heights, (dx, dy) = np.asarray(field.heights), field.steps()
+    nx, ny = heights.shape
+    x, y = np.meshgrid((np.arange(nx) - 0.5 * (nx - 1)) * dx, (np.arange(ny) - 0.5 * (ny - 1)) * dy, indexing="ij")
+    return Mesh(np.stack([x, y, heights], -1).reshape(-1, 3), _cells(nx, ny))
+
+
+def _cells(nx: int, ny: int) -> np.ndarray:
+    """Two triangles for each cell of a grid, parted from its low corner to its high one."""
+    i = np.arange(nx * ny).reshape(nx, ny)
+    a, b, c, d = i[:-1, :-1].ravel(), i[1:, :-1].ravel(), i[1:, 1:].ravel(), i[:-1, 1:].ravel()
+    return np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+
+
 def _vectors(points: np.ndarray) -> Any:
     made = coal.StdVec_Vec3s()
     made.extend(list(np.ascontiguousarray(points)))
@@ -161,10 +178,7 @@ def hills(points: int, cell: float, seed: int = 7) -> Mesh:
     half, rng = 0.5 * cell * (points - 1), np.random.default_rng(seed)
     x, y = np.meshgrid(*[np.linspace(-half, half, points)] * 2, indexing="ij")
     z = np.sin(0.37 * x) * np.cos(0.29 * y) + 0.1 * cell * rng.standard_normal(x.shape)
-    i = np.arange(points * points).reshape(points, points)
-    a, b, c, d = i[:-1, :-1].ravel(), i[1:, :-1].ravel(), i[1:, 1:].ravel(), i[:-1, 1:].ravel()
-    triangles = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
-    return Mesh(np.stack([x, y, z], -1).reshape(-1, 3), triangles)
+    return Mesh(np.stack([x, y, z], -1).reshape(-1, 3), _cells(points, points))
 
 
 def rock(radius: float, rounds: int, seed: int) -> Mesh:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from hilnode.jit import kernel
 from hilnode.record import I2, Record, viewer, zeros
+from plant.collide.crossing import Crossing, new_crossing
 from plant.collide.far.model import Far, build_far
 from plant.collide.far.pairs import Pairs, new_pairs
 from plant.collide.field import Fields, build_fields
 from plant.collide.gjk import ConvexScratch, new_convex_scratch
 from plant.collide.hull import Hulls, build_hulls
 from plant.collide.mesh import Meshes, build_meshes
-from plant.collide.mesh_mesh import Crossing, new_crossing
 from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
 from plant.collide.place import place_ground, place_shapes
 from plant.collide.shapes import Field, Hull, Mesh, Shape
@@ -111,7 +111,7 @@ def build_scene(
         pairs=new_pairs(64 + 16 * len(far.shape)),
         out=new_manifold(),
         convex=new_convex_scratch(),
-        crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) > 1 else 1),
+        crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) + len(fields) > 1 else 1),
         table=table,
     )
 

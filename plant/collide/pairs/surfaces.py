@@ -5,6 +5,7 @@ from __future__ import annotations
 from plant.collide.field import capsule_field, sphere_field
 from plant.collide.field_convex import convex_field
 from plant.collide.mesh_convex import convex_mesh
+from plant.collide.mesh_field import mesh_field
 from plant.collide.mesh_mesh import mesh_mesh
 from plant.collide.mesh_round import capsule_mesh, link_mesh, sphere_mesh, torus_mesh
 from plant.collide.model import Kind
@@ -101,6 +102,12 @@ def _cone_field(scene, i, j, margin):
 def _hull_field(scene, i, j, margin):
     s = view_scene(scene)
     return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
+
+
+@pair(Kind.MESH, Kind.FIELD)
+def _mesh_field(scene, i, j, margin):
+    s = view_scene(scene)
+    return mesh_field(s.shape, s.placed, s.mesh, s.field, s.crossing, i, j, margin, s.out)
 
 
 @pair(Kind.PLANE, Kind.MESH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import coal
 import fcl
 import numpy as np
 import pytest
@@ -10,14 +11,15 @@ from mesh_scenes import Scene, block, grid, hills, random_turn
 
 from hilnode.jit import kernel
 from hilnode.record import Record
+from plant.collide.crossing import new_crossing, view_crossing
 from plant.collide.mesh import build_meshes, view_meshes
-from plant.collide.mesh_mesh import mesh_mesh, new_crossing, view_crossing
+from plant.collide.mesh_mesh import mesh_mesh
 from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
 
 
 @kernel
-def crossing(s, p, m, o, w):
-    return mesh_mesh(view_shapes(s), view_placed(p), view_meshes(m), view_crossing(w), 0, 1, 0.0, view_manifold(o))
+def crossing(s, p, m, o, w, margin):
+    return mesh_mesh(view_shapes(s), view_placed(p), view_meshes(m), view_crossing(w), 0, 1, margin, view_manifold(o))
 
 
 class Pair(Scene):
@@ -27,8 +29,8 @@ class Pair(Scene):
         self.shape.asset[1] = 1
         self.work = Record(new_crossing(len(made.triangle)))
 
-    def run(self):
-        return crossing(*(r.address for r in self.records), self.work.address)
+    def run(self, margin=0.0):
+        return crossing(*(r.address for r in self.records), self.work.address, margin)
 
 
 def ball(radius, fine=3):
@@ -42,6 +44,29 @@ def fcl_mesh(vertex, triangle):
     model.addSubModel(vertex, triangle)
     model.endModel()
     return model
+
+
+class Coal:
+    """The two meshes of a pair in coal."""
+
+    def __init__(self, scene, *meshes):
+        self.placed, self.models = scene.placed, []
+        for vertex, triangle in meshes:
+            made, points, faces = coal.BVHModelOBBRSS(), coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+            points.extend(list(np.ascontiguousarray(vertex)))
+            faces.extend([coal.Triangle(*t) for t in triangle.tolist()])
+            made.beginModel(len(triangle), len(vertex))
+            made.addSubModel(points, faces)
+            made.endModel()
+            self.models.append(made)
+
+    def distance(self):
+        """0 if they cross."""
+        one, other = self.models
+        a, b = (coal.Transform3s(self.placed.rot[k].copy(), self.placed.pos[k].copy()) for k in range(2))
+        if coal.collide(one, a, other, b, coal.CollisionRequest(), coal.CollisionResult()):
+            return 0.0
+        return coal.distance(one, a, other, b, coal.DistanceRequest(), coal.DistanceResult())
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(20000, marks=pytest.mark.slow)])
@@ -145,3 +170,80 @@ def test_rough_ground_never_gives_a_normal_that_pulls_in():
         n = scene.run()
         assert (scene.out.depth[:n] >= 0).all()
         assert (scene.out.normal[:n, 2] > -0.2).all()
+
+
+def rough_ball(radius, fine, seed):
+    vertex, triangle = ball(radius, fine)
+    return vertex * (1 + 0.05 * np.random.default_rng(seed).standard_normal((len(vertex), 1))), triangle
+
+
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_the_least_gap_is_coals_distance(count):
+    """Of meshes that do not cross; a point half way, the normal across, and no point nearer than the nearest."""
+    rng, gaps, seen = np.random.default_rng(4), (2e-3, 0.05, 0.4), [0, 0, 0]
+    ring = trimesh.creation.torus(0.8, 0.25, major_sections=20, minor_sections=10)
+    ring = np.array(ring.vertices), np.array(ring.faces)
+    for first, second in ((rough_ball(0.5, 2, 1), ring), (block(0.4, 0.3, 0.2), rough_ball(0.6, 2, 2))):
+        scene = Pair(first, second)
+        peer = Coal(scene, first, second)
+        for k in range(count // 2):
+            way = rng.normal(size=3)
+            way *= rng.uniform(0.6, 1.5) / np.linalg.norm(way)
+            scene.put(0, rng.normal(size=3) * 3, random_turn(rng))
+            scene.put(1, scene.placed.pos[0] + way, random_turn(rng))
+            distance, margin = peer.distance(), gaps[k % 3]
+            n = scene.run(margin)
+            point, normal, depth = scene.local(n)
+            assert np.isfinite(point).all()
+            np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1.0, atol=1e-9)
+            if distance == 0.0:
+                assert depth.max() > 0.0
+                continue
+            assert (n > 0) == (distance < margin)
+            if n:
+                seen[k % 3] += 1
+                assert abs(-depth.max() - distance) < 1e-9
+                assert depth.min() >= -margin
+                for side, mesh in ((-0.5, first), (0.5, second)):  # each point lies half way between the surfaces
+                    turn, pos = scene.placed.rot[int(side > 0)], scene.placed.pos[int(side > 0)]
+                    there = (point + side * depth[:, None] * normal - pos) @ turn
+                    corners = np.repeat(mesh[0][mesh[1]][None], n, 0).reshape(-1, 3, 3)
+                    ends = np.repeat(there, len(mesh[1]), 0)
+                    foot = trimesh.triangles.closest_point(corners, ends)
+                    off = np.linalg.norm(foot - ends, axis=1).reshape(n, -1).min(1)
+                    assert off.max() < 1e-9
+    assert seen[0] > 0
+    assert seen[1] > 0.01 * count
+    assert seen[2] > 0.1 * count
+
+
+def test_a_gap_below_a_box_has_its_four_corners():
+    scene = Pair(block(0.5, 0.3, 0.2), grid(21, 2.0, lambda x, y: 0 * x))
+    turn = trimesh.transformations.rotation_matrix(0.3, (0, 0, 1))[:3, :3]
+    scene.put(0, (0.013, 0.027, 0.201), turn)
+    assert scene.run(0.5e-3) == 0
+    n = scene.run(2e-3)
+    point, normal, depth = scene.local(n)
+    np.testing.assert_allclose(normal, [(0, 0, 1)] * n, atol=1e-9)
+    np.testing.assert_allclose(depth, -0.001, atol=1e-9)
+    spread = np.abs((point - scene.placed.pos[0]) @ turn)[:, :2]
+    assert (np.abs(spread - (0.5, 0.3)).max(1) < 1e-9).sum() == 4
+
+
+def test_the_foot_that_does_not_touch_yet_is_listed_beside_the_one_that_does():
+    scene = Pair(block(0.5, 0.3, 0.2), grid(5, 2.0, lambda x, y: 0 * x))
+    scene.put(0, (0.013, 0.027, 0.2), trimesh.transformations.rotation_matrix(1e-3, (0, 1, 0))[:3, :3])
+    n = scene.run(2e-3)
+    point, normal, depth = scene.local(n)
+    assert n == 4
+    np.testing.assert_allclose(np.sort(depth), np.array([-1, -1, 1, 1]) * 0.5e-3, atol=2e-6)
+    np.testing.assert_allclose(normal, [(0, 0, 1)] * 4, atol=2e-3)
+    assert (np.sign(point[:, 0]) == np.sign(depth)).all()
+
+
+def test_behind_a_surface_there_is_no_gap():
+    """An open sheet has one side: a ball below it is not held."""
+    scene = Pair(ball(0.3, 2), grid(9, 2.0, lambda x, y: 0 * x))
+    for height, listed in ((0.35, True), (-0.35, False)):
+        scene.put(0, (0.1, 0.2, height))
+        assert (scene.run(0.1) > 0) == listed

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mesh_scenes import grid
+from mesh_scenes import block, grid
 
 from plant.collide.near import known_pairs
 from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
@@ -26,11 +26,14 @@ FAST = {
     "hull": Hull([(0.05, 0, 0), (-0.04, 0.04, 0), (-0.04, -0.04, 0.01), (0, 0, 0.05), (0, 0.01, -0.04)]),
     "torus": Torus(0.04, 0.012),
     "link": Link(0.05, 0.025, 0.01),
+    "mesh": Mesh(*block(0.05, 0.04, 0.03)),
 }
 ONE_POINT = (
     "only the nearest point of a ring or capsule is listed, not what comes after it: the body is flung round that "
     "point by more than a radian in one step, and is behind the wall"
 )
+MESH_AT_BOX = "a sixth of the meshes pass through the box, some by metres: convex_mesh; the cause is not known"
+MESH_AT_FIELD = "a fifth of the meshes dip in by up to their own size on the way out again; the cause is not known"
 ON_BUMPS = "a few cones and hulls end up half their radius inside rough ground for a moment; the cause is not known"
 FAULTS = {
     **{(kind, "bumpy_sheet"): ON_BUMPS for kind in ("cone", "hull")},
@@ -38,6 +41,8 @@ FAULTS = {
     **{("cone", wall): ONE_POINT for wall in ("plane",)},
     **{("torus", wall): ONE_POINT for wall in ("thin_box", "sheet", "two_triangles", "bumpy_sheet", "plane")},
     **{("link", wall): ONE_POINT for wall in ("thin_box", "plane")},
+    ("mesh", "thin_box"): MESH_AT_BOX,
+    ("mesh", "field"): MESH_AT_FIELD,
 }
 
 
