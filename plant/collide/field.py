@@ -291,7 +291,7 @@ def _above(field, f, x, y, k, region, foot, d, n, radius, out, count, tag):
                 return count
     else:
         u, v = corner_of(x, y, k, region - CORNER)
-        if not _is_nearest_corner(field, f, u, v, d):
+        if not is_peak(field, f, u, v, d):
             return count
     size = math.sqrt(dot(d, d))
     if size > 1e-9 * radius:
@@ -301,8 +301,8 @@ def _above(field, f, x, y, k, region, foot, d, n, radius, out, count, tag):
 
 
 @inline
-def _is_nearest_corner(field, f, x, y, d):
-    """Whether none of the six edges that end in a corner goes along `d`."""
+def is_peak(field, f, x, y, d):
+    """Whether none of the six edges that end in the corner (x, y) goes along `d`."""
     p = sample(field, f, x, y)
     bound = 1e-9 * math.sqrt(dot(d, d))
     for k in range(6):
@@ -351,9 +351,7 @@ def _over_ridge(field, f, x, y, k, a, b, radius, margin, out, count):
         way, d = -1.0, times(-1.0, d)
     if u <= 0.0 or u >= 1.0:
         at_end = u >= 1.0
-        if not _is_nearest_corner(
-            field, f, x + (1 if at_end and k != 1 else 0), y + (1 if at_end and k != 0 else 0), d
-        ):
+        if not is_peak(field, f, x + (1 if at_end and k != 1 else 0), y + (1 if at_end and k != 0 else 0), d):
             return count
     elif not behind(d, c, e, right) or not behind(d, c, e, left):
         return count

@@ -8,12 +8,11 @@ hollow is held by the faces on both sides, so that a corner does not rattle in a
 from __future__ import annotations
 
 from hilnode.jit import inline, kernel
-from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_sample, sample, triangle
-from plant.collide.mesh_convex import box_in, put, ridge_inside, turned
+from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_peak, is_sample, sample, triangle
+from plant.collide.mesh_convex import ALIKE, box_in, put, turned
+from plant.collide.ridge import BETWEEN, SAME, START, peak_inside, ridge_inside
 from plant.collide.solid import BOX, HULL, point, points, reach_of, rim_way
 from plant.collide.triangle import add, along, dot, place, product, sub, to_world, unit
-
-SAME = 256  # points of a solid that are told apart by their number
 
 
 @kernel
@@ -27,34 +26,44 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
     x0, y0, x1, y1 = cells(field, f, low[0], low[1], high[0], high[1])
     if x1 <= x0 or y1 <= y0 or not _any_above(field, f, x0, y0, x1, y1, low[2]):
         return 0
-    count = 0
+    frame, count = (centre, x, y, z), 0
     for k in range(min(points(kind, hull, h), SAME)):
-        count = _point_below(field, f, kind, size, hull, h, k, centre, x, y, z, margin, out, count)
-    for cx in range(x0, x1 + 1):
-        for cy in range(y0, y1 + 1):
-            if highest(field, f, cx, cy) < low[2]:
+        count = _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count)
+    cell = (x0, y0, x1, y1)
+    count, is_pierced = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, False)
+    if count == 0 and is_pierced:
+        count, _ = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, True)
+    return to_world(placed, i, out, count)
+
+
+@kernel
+def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, count, at_any_cost):
+    """The ridges of some cells; returns the new count, and whether one is inside that has not been listed."""
+    centre, x, y, z = frame
+    is_pierced = False
+    for cx in range(cell[0], cell[2] + 1):
+        for cy in range(cell[1], cell[3] + 1):
+            if highest(field, f, cx, cy) < lowest:
                 continue
             for k in range(3):
                 is_ridge, a, b, right, left = edge(field, f, cx, cy, k)
                 if is_ridge != 1:
                     continue
-                n = unit(product(sub(b, a), sub(left, a)))
-                o = unit(product(sub(right, a), sub(b, a)))
-                count = ridge_inside(
-                    kind,
-                    size,
-                    hull,
-                    h,
-                    put(x, y, z, sub(a, centre)),
-                    put(x, y, z, sub(b, centre)),
-                    put(x, y, z, n),
-                    put(x, y, z, o),
-                    margin,
-                    out,
-                    count,
-                    4 * (cx * field.ny[f] + cy) + k,
+                n = put(x, y, z, unit(product(sub(b, a), sub(left, a))))
+                o = put(x, y, z, unit(product(sub(right, a), sub(b, a))))
+                a, b = put(x, y, z, sub(a, centre)), put(x, y, z, sub(b, centre))
+                name = 4 * (cx * field.ny[f] + cy) + k
+                count, where, d, way = ridge_inside(
+                    kind, size, hull, h, a, b, n, o, margin, out, count, name, at_any_cost
                 )
-    return to_world(placed, i, out, count)
+                if where != BETWEEN:
+                    u, v = (cx, cy) if where == START else (cx + (1 if k != 1 else 0), cy + (1 if k != 0 else 0))
+                    if is_peak(field, f, u, v, (dot(x, way), dot(y, way), dot(z, way))):
+                        name = 4 * (u * field.ny[f] + v) + 3
+                        count = peak_inside(size, a if where == START else b, d, way, out, count, name)
+                    elif d < 0.0:
+                        is_pierced = True
+    return count, is_pierced
 
 
 @inline
@@ -69,8 +78,9 @@ def _any_above(field, f, x0, y0, x1, y1, z):
 
 
 @kernel
-def _point_below(field, f, kind, size, hull, h, k, centre, x, y, z, margin, out, count):
+def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
     """Point `k` of the solid against the triangle above it; a rim is turned to that triangle's slope first."""
+    centre, x, y, z = frame
     n = z
     p = point(kind, size, hull, h, k, 1.0, 0.0)
     turns = 1 if kind == BOX or kind == HULL else 3
@@ -104,7 +114,7 @@ def _point_below(field, f, kind, size, hull, h, k, centre, x, y, z, margin, out,
             continue
         o = unit(product(sub(b, a), sub(c, a)))
         deep = dot(sub(a, at), o)
-        if deep > 0.0 and dot(o, m) < 0.9999:
+        if deep > 0.0 and dot(o, m) < ALIKE:
             n = put(x, y, z, o)
             count = add(out, count, along(p, 0.5 * deep, n), n, deep, k + (1 + e) * SAME, 0.0)
     return count

@@ -2,15 +2,21 @@
 
 Two kinds of points make up the contact of a convex solid with a surface:
 
-- a point of the solid (solid.py says which) below a triangle; the normal is the triangle's. Only the triangle
-  straight above a point lists it, so the flat triangles of a floor act as one face, and of several faces that
-  a point is below it is pushed out through the nearest. At a hollow edge both faces hold the point.
-- a ridge of the surface inside the solid. The signed distance to a solid is convex along the ridge, so it has one
-  minimum, found by halving; where it is as good as level, the two ends of that stretch count instead. The normal
-  is the solid's, turned into the cone of normals that the ridge may have. Flat and hollow edges are never looked at.
+- a ridge of the surface inside the solid (ridge.py). Flat and hollow edges are never looked at.
+- a point of the solid (solid.py says which) inside the mesh. Candidates are points below a triangle, straight or
+  beyond a hollow edge; they are noted first. A point is inside where the nearest point of the whole surface says so:
+  by the face's normal there, the sum of two faces' on an edge, the mean by angles at a vertex. One that is inside
+  is held by the face that it is nearest to and by those beyond the hollow edges of that face whose planes it is below
+  too; beyond a hollow edge, where no face is straight above it, by both faces of the edge; beyond a hollow corner
+  by all faces about it.
 
-All is worked out in the frame of the solid. Ref: Luaces 4.6.3 (the distance to a cylinder minimised over each triangle
-by an active set; here the minimum lies in a corner or on an edge, which leaves one variable), 4.8.
+So the flat triangles of a floor act as one face, a corner of a box in a ditch is held by both sides, and what holds it
+beyond an edge comes and goes with a depth of 0. Faces that are nearly in one plane speak once, through the deepest.
+
+A point that has gone through to the other side of a thin wall is not inside. If the way to it from the centre of
+the solid goes through the wall, the two overlap all the same, and it is held by the face that it went through.
+
+All is worked out in the frame of the solid. Ref: Luaces 4.8.
 """
 
 from __future__ import annotations
@@ -18,16 +24,31 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.mesh import BORDER, COUNT, FIRST, HOLLOW, RIDGE, SKIP, corner, face, meets
+from plant.collide.mesh import BORDER, COUNT, FIRST, HOLLOW, RIDGE, SKIP, at, corner, face, meets
 from plant.collide.mesh_round import nearest
-from plant.collide.solid import CONE, CYLINDER, extent, overshoot, point, points, reach_of, rim_way, signed
-from plant.collide.triangle import FEATURES, add, along, dot, into, place, product, sub, times, to_world, unit
+from plant.collide.ray import ray_mesh
+from plant.collide.ridge import BETWEEN, MANY, SAME, START, peak_inside, ridge_inside
+from plant.collide.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
+from plant.collide.triangle import (
+    CORNER,
+    FACE,
+    FEATURES,
+    add,
+    along,
+    behind,
+    dot,
+    into,
+    place,
+    product,
+    pull,
+    sub,
+    times,
+    to_world,
+    unit,
+)
 
-HALVINGS = 30
-LEVEL = 1e-4  # of the size of the solid: by so much the depth may differ along a ridge that counts as level
-STEEP = 0.3  # cosine: a normal is not turned further than this to fit a ridge
-SAME = 256  # points of a solid that are told apart by their number
-MANY = 4 * SAME  # features below this are points of the solid
+ALIKE = 0.985  # cosine between faces that count as one where they hold a point
+ROUND = 64  # faces about a corner that are looked at
 
 
 @kernel
@@ -37,8 +58,23 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     pos, rot = placed.pos[i], placed.rot[i]
     centre = place(placed, j, (pos[0], pos[1], pos[2]))
     x, y, z = turned(rot, placed.rot[j])  # the mesh's axes in the frame of the solid
+    frame = (centre, x, y, z)
+    count, is_pierced = _look(kind, size, hull, h, mesh, m, frame, margin, out, False)
+    count = _hold(mesh, m, frame, kind == CYLINDER or kind == CONE, margin, 0.5 * min(size[0], size[1]), out, count)
+    if count == 0 and is_pierced:
+        count, _ = _look(kind, size, hull, h, mesh, m, frame, margin, out, True)
+    return to_world(placed, i, out, count)
+
+
+@kernel
+def _look(kind, size, hull, h, mesh, m, frame, margin, out, at_any_cost):
+    """Note points of the solid below triangles and list ridges inside it; with nothing else to go by only these.
+
+    Returns how many there are, and whether a ridge is inside that has not been listed.
+    """
+    centre, x, y, z = frame
     low, high = box_in(centre, x, y, z, reach_of(kind, size), margin)
-    node, end, count = mesh.first_node[m], mesh.first_node[m + 1], 0
+    node, end, count, is_pierced = mesh.first_node[m], mesh.first_node[m + 1], 0, False
     while node < end:
         if not meets(mesh, node, low, high):
             node = mesh.link[node, SKIP]
@@ -52,19 +88,52 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
                 continue
             b = put(x, y, z, sub(corner(mesh, t, 1), centre))
             c = put(x, y, z, sub(corner(mesh, t, 2), centre))
-            e = mesh.edge[t]
-            hollow = (e[0] == HOLLOW, e[1] == HOLLOW, e[2] == HOLLOW)
-            count = points_below(kind, size, hull, h, a, b, c, n, hollow, margin, out, count, t)
+            if not at_any_cost:
+                count = _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, count)
             for k in range(3):
-                u = mesh.neighbour[t, k]
-                if e[k] == BORDER or (e[k] == RIDGE and t < u):
+                u, e = mesh.neighbour[t, k], mesh.edge[t, k]
+                if e == BORDER or (e == RIDGE and t < u):
                     f, g = (a, b) if k == 0 else (b, c) if k == 1 else (c, a)
                     o = put(x, y, z, face(mesh, u)) if u >= 0 else unit(product(sub(g, f), n))
-                    count = ridge_inside(kind, size, hull, h, f, g, n, o, margin, out, count, 8 * t + k)
+                    count, where, d, way = ridge_inside(
+                        kind, size, hull, h, f, g, n, o, margin, out, count, 8 * t + k, at_any_cost
+                    )
+                    if where != BETWEEN:
+                        q = k if where == START else (k + 1) % 3
+                        if _is_peak(mesh, t, q, (dot(x, way), dot(y, way), dot(z, way))):
+                            name = 8 * mesh.triangle[t, q] + 7
+                            count = peak_inside(size, f if where == START else g, d, way, out, count, name)
+                        elif d < 0.0:
+                            is_pierced = True
         node += 1
-    if kind == CYLINDER or kind == CONE:
-        count = _drop_far(mesh, m, x, y, z, centre, out, count)
-    return to_world(placed, i, out, count)
+    return count, is_pierced
+
+
+@kernel
+def _is_peak(mesh, t, k, way):
+    """Whether none of the edges that end in corner `k` of triangle `t` goes along `way`."""
+    v = mesh.triangle[t, k]
+    p, bound = at(mesh, v), 1e-9 * math.sqrt(dot(way, way))
+    for turn in range(2):  # one way round, and the other way too if there is a border
+        u = t
+        for _ in range(ROUND):
+            side = _side(mesh, u, v)
+            for near in range(2):
+                e = sub(corner(mesh, u, (side + 1 + near) % 3), p)
+                if dot(way, e) > bound * math.sqrt(dot(e, e)):
+                    return False
+            u = mesh.neighbour[u, side if turn == 0 else (side + 2) % 3]
+            if u == t:
+                return True
+            if u < 0:
+                break
+    return True
+
+
+@inline
+def _side(mesh, t, v):
+    """Which corner of triangle `t` the vertex `v` is."""
+    return 0 if mesh.triangle[t, 0] == v else 1 if mesh.triangle[t, 1] == v else 2
 
 
 @inline
@@ -100,75 +169,136 @@ def box_in(centre, x, y, z, half, margin):
 
 
 @kernel
-def points_below(kind, size, hull, h, a, b, c, n, hollow, margin, out, count, t):
-    """Points of the solid below the triangle abc with the normal `n`, all in the frame of the solid."""
+def _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, count):
+    """Note the points of the solid below triangle t = abc with the normal `n`, all in the frame of the solid.
+
+    Those straight below it, and those beyond a hollow edge of it, where no triangle need be straight above them.
+    """
     x, y = rim_way(n)
     height = dot(n, a)
     beyond = 0.5 * min(size[0], size[1])
+    over, near = 1e-9 * beyond, 1e-6 * beyond
+    d, e, f = unit(product(sub(b, a), n)), unit(product(sub(c, b), n)), unit(product(sub(a, c), n))  # out of its sides
+    du, dv, dw = dot(d, a) + over, dot(e, b) + over, dot(f, c) + over
     for k in range(min(points(kind, hull, h), SAME)):
         p = point(kind, size, hull, h, k, x, y)
         depth = height - dot(n, p)
         if depth < -margin:
             continue
-        over, is_over = 1e-9 * beyond, False
-        u, v, w = overshoot(p, a, b, n), overshoot(p, b, c, n), overshoot(p, c, a, n)
-        if u > over or v > over or w > over:
-            is_over = True
-            if (
-                depth <= 0.0
-                or (u > over and (not hollow[0] or u > beyond))
-                or (v > over and (not hollow[1] or v > beyond))
-                or (w > over and (not hollow[2] or w > beyond))
-            ):
-                continue
-        if is_over:
-            count = add(out, count, along(p, 0.5 * depth, n), n, depth, MANY + 8 * t + 7, 1e-6 * beyond)
-        else:
-            count = _through_nearest(out, count, p, n, depth, k, 1e-6 * beyond)
+        u, v, w = dot(d, p) > du, dot(e, p) > dv, dot(f, p) > dw
+        if not (u or v or w):
+            count = _note(out, count, p, n, depth, k, False, near)
+        elif depth > 0.0 and _is_hollow(mesh.edge[t], u, v, w):
+            way = _to_hollow(mesh, t, frame, p, a, b, c)
+            far = math.sqrt(dot(way, way))
+            if far > 0.0:
+                count = _note(out, count, p, times(1.0 / far, way), far, k, True, near)
     return count
 
 
 @inline
-def _through_nearest(out, count, p, n, depth, k, near):
-    """List point `k` of the solid, at `p`, or change its entry if this face is nearer.
+def _is_hollow(edge, u, v, w):
+    """Whether a point is beyond a hollow edge and no ridge or border; u, v, w: which of the three it is beyond."""
+    if (u and edge[0] > 0) or (v and edge[1] > 0) or (w and edge[2] > 0):
+        return False
+    return (u and edge[0] == HOLLOW) or (v and edge[1] == HOLLOW) or (w and edge[2] == HOLLOW)
 
-    The points of a rim depend on the face, so a rim between a floor and a wall has two of the same number.
+
+@inline
+def _note(out, count, p, way, depth, k, is_beyond, near):
+    """Keep point `k` of the solid, at `p`, which is `depth` from a face along `way`; the nearest face is kept.
+
+    A point that may be inside counts more than a gap. `is_beyond`: no face of the mesh need be straight above it.
+    The points of a rim depend on the face, so there may be several of the same number.
     """
-    middle = along(p, 0.5 * depth, n)
+    middle = along(p, 0.5 * depth, way)
+    name = k
     for q in range(count):
-        if out.feature[q] % SAME == k and out.feature[q] < MANY:
+        f = out.feature[q] if out.feature[q] >= 0 else -1 - out.feature[q]
+        if f < MANY and f % SAME == k:
             half, m, x = 0.5 * out.depth[q], out.normal[q], out.point[q]
             d = sub((x[0] - half * m[0], x[1] - half * m[1], x[2] - half * m[2]), p)
             if dot(d, d) > near * near:
-                k += SAME
+                name += SAME
+                continue
+            was = out.depth[q]
+            if (depth > 0.0) == (was > 0.0):
+                is_better = abs(depth) < abs(was)
             else:
-                if abs(depth) < abs(out.depth[q]):
-                    out.point[q, 0], out.point[q, 1], out.point[q, 2] = middle
-                    out.normal[q, 0], out.normal[q, 1], out.normal[q, 2] = n
-                    out.depth[q] = depth
-                return count
-    return add(out, count, middle, n, depth, k, 0.0)
+                is_better = depth > 0.0
+            if is_better:
+                _write(out, q, middle, way, depth, -1 - f if is_beyond else f)
+            return count
+    if name >= MANY:
+        return count
+    after = add(out, count, middle, way, depth, name, 0.0)
+    if is_beyond and after > count:
+        out.feature[count] = -1 - name
+    return after
+
+
+@inline
+def _write(out, q, middle, n, depth, feature):
+    out.point[q, 0], out.point[q, 1], out.point[q, 2] = middle
+    out.normal[q, 0], out.normal[q, 1], out.normal[q, 2] = n
+    out.depth[q], out.feature[q] = depth, feature
+
+
+@inline
+def _to_hollow(mesh, t, frame, p, a, b, c):
+    """The way from `p`, below the plane of triangle t = abc and beyond its edges, to the nearest of its hollow edges.
+
+    Null if a neighbour is nearer.
+    """
+    region, x, y, z = pull(p, a, b, c)
+    way = sub((x, y, z), p)
+    if region == FACE:
+        return 0.0, 0.0, 0.0
+    for k in range(3):
+        if region < CORNER and k != region - 1:
+            continue
+        if region >= CORNER and k == (region - CORNER + 1) % 3:
+            continue
+        apex = mesh.across[t, k]
+        if apex >= 0:
+            u, v = (a, b) if k == 0 else (b, c) if k == 1 else (c, a)
+            if not behind(times(-1.0, way), u, v, put(frame[1], frame[2], frame[3], sub(at(mesh, apex), frame[0]))):
+                return 0.0, 0.0, 0.0
+    return way
 
 
 @kernel
-def _drop_far(mesh, m, x, y, z, centre, out, count):
-    """Take out points of rims that lie much nearer to another face than to the one that lists them; one stays."""
-    kept, least = 0, 0
+def _hold(mesh, m, frame, is_round, margin, near, out, count):
+    """Turn the points that were noted into contacts; those that are not inside are taken out. Returns the new count.
+
+    `frame`: the centre of the solid in the mesh's frame, and the axes of the mesh in the frame of the solid. Points
+    of a rim (`is_round`) that another face is much nearer to are left to that face, unless nothing else is left.
+    """
+    listed, spare, least = count, -1, math.inf
     for q in range(count):
-        depth, n, at = out.depth[q], out.normal[q], out.point[q]
-        if depth < out.depth[least]:
-            least = q
-        if depth > 0.0 and out.feature[q] < MANY:
-            s = 0.5 * depth
-            p = (at[0] - s * n[0], at[1] - s * n[1], at[2] - s * n[2])
-            there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
-            t, _, _, _, _ = nearest(mesh, m, there, s * s)
-            if t >= 0:
-                continue
-        _move(out, q, kept)
-        kept += 1
-    if kept == 0 and count > 0:
-        _move(out, least, 0)
+        f = out.feature[q]
+        if f < MANY and out.depth[q] > 0.0:
+            s, n, x = 0.5 * out.depth[q], out.normal[q], out.point[q]
+            p = (x[0] - s * n[0], x[1] - s * n[1], x[2] - s * n[2])
+            listed = _hold_one(mesh, m, frame, p, q, margin, near, out, listed)
+            if is_round and out.feature[q] >= 0 and out.depth[q] < s:
+                if out.depth[q] < least:
+                    spare, least = q, out.depth[q]
+                out.feature[q] = -2 - out.feature[q]
+    return _compact(out, listed, spare)
+
+
+@inline
+def _compact(out, count, spare):
+    """Take out the entries with negative features; if there are no others, `spare` stays."""
+    kept = 0
+    for q in range(count):
+        if out.feature[q] >= 0:
+            _move(out, q, kept)
+            kept += 1
+    if kept == 0 and spare >= 0:
+        out.feature[spare] = -2 - out.feature[spare]
+        _move(out, spare, 0)
         return 1
     return kept
 
@@ -181,111 +311,111 @@ def _move(out, a, b):
 
 
 @kernel
-def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name):
-    """The ridge ab, between faces with the normals `n` (which has it anticlockwise) and `o`, inside the solid."""
-    e = sub(b, a)
-    length = math.sqrt(dot(e, e))
-    d, _, _, _ = signed(kind, size, hull, h, along(a, 0.5, e))
-    if d > 0.5 * length + margin:
+def _hold_one(mesh, m, frame, p, q, margin, near, out, count):
+    """Entry `q` is the point `p` of the solid: write there what holds it, and more at the end of the list."""
+    centre, x, y, z = frame
+    is_beyond = out.feature[q] < 0
+    name = -1 - out.feature[q] if is_beyond else out.feature[q]
+    there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+    reach = out.depth[q] * (1.0 + 1e-9) + 1e-9 * near
+    t, region, fx, fy, fz = nearest(mesh, m, there, reach * reach)
+    if t < 0 or _on_border(mesh, t, region):
         return count
-    s, way = _lowest(kind, size, hull, h, a, e)
-    d, _, _, _ = signed(kind, size, hull, h, along(a, s, e))
-    if d > margin:
+    d = sub(there, (fx, fy, fz))
+    if dot(d, _outward(mesh, t, region)) >= 0.0:
+        _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, margin, out)
         return count
-    near = 0.5 * min(size[0], size[1])
-    feature = MANY + name % ((FEATURES - MANY) // 2) * 2
-    fit = _into_cone(way, e, n, o)
-    part, whole = dot(fit, way), math.sqrt(dot(way, way))
-    if whole < STEEP or part < (STEEP if d < 0.0 else 0.999) * whole:
-        if d >= 0.0 or s == 0.0 or s == 1.0:  # another ridge that ends there has the contact
-            return count
-        fit = unit((n[0] + o[0], n[1] + o[1], n[2] + o[2]))
-        depth = _way_out(kind, size, hull, h, along(a, s, e), times(-1.0, fit))
-        return add(out, count, along(along(a, s, e), -0.5 * depth, fit), fit, depth, feature, 1e-6 * near)
-    first, last = _level(kind, size, hull, h, a, e, s, d + LEVEL * near)
-    if (last - first) * length < 0.02 * near:
-        first = last = s
-    for k in range(2 if last > first else 1):
-        p = along(a, last if k == 1 else first, e)
-        d, _, _, _ = signed(kind, size, hull, h, p)
-        depth = -d / part if d < 0.0 else -d
-        count = add(out, count, along(p, -0.5 * depth, fit), fit, depth, feature + k, 1e-6 * near)
+    around = 3 if region == FACE else 2 if region < CORNER else ROUND
+    best, deep, u = t, _below(mesh, t, there), t
+    if region != FACE:
+        for k in range(around):
+            u = _next_about(mesh, t, region, u, k)
+            if u < 0:
+                break
+            if _below(mesh, u, there) > deep:
+                best, deep = u, _below(mesh, u, there)
+    n = face(mesh, best)
+    v = put(x, y, z, n)
+    _write(out, q, along(p, 0.5 * deep, v), v, deep, name)
+    u = t
+    for k in range(around):
+        u = _next_about(mesh, t, region, u, k)
+        if u < 0 and region >= CORNER:
+            break
+        if u < 0 or u == best or dot(n, face(mesh, u)) > ALIKE:
+            continue
+        less = _below(mesh, u, there)
+        if less > 0.0:
+            v = put(x, y, z, face(mesh, u))
+            other = MANY + (SAME * u + name % SAME) % (FEATURES - MANY)
+            count = add(out, count, along(p, 0.5 * less, v), v, less, other, 1e-6 * near)
     return count
 
 
 @inline
-def _way_out(kind, size, hull, h, p, way):
-    """How far it is from `p`, inside the solid, along `way` to its surface."""
-    low, high = 0.0, 2.0 * (size[0] + size[1] + size[2])
-    for _ in range(HALVINGS):
-        s = 0.5 * (low + high)
-        d, _, _, _ = signed(kind, size, hull, h, along(p, s, way))
-        if d < 0.0:
-            low = s
-        else:
-            high = s
-    return 0.5 * (low + high)
+def _below(mesh, t, p):
+    """How far `p` is below the plane of triangle `t`."""
+    return dot(sub(corner(mesh, t, 0), p), face(mesh, t))
 
 
 @inline
-def _lowest(kind, size, hull, h, a, e):
-    """Where along a + s e, 0 <= s <= 1, the signed distance is least, and the solid's inward normal there.
+def _next_about(mesh, t, region, u, k):
+    """The triangle number `k` about a region of `t`, `u` the one before; -1 = none there.
 
-    The slope is the normal's part along e. Between two faces of the solid the normal jumps; then it is the mean of the
-    two whose slope is 0, which is square to the ridge and to the edge of the solid, and shorter than 1: the depth over
-    its length is how far edge and ridge have passed each other.
+    About a face those beyond its hollow edges; about an edge its two; about a corner one after the other.
     """
-    _, px, py, pz = signed(kind, size, hull, h, a)
-    p = px * e[0] + py * e[1] + pz * e[2]
-    if p >= 0.0:
-        return 0.0, (-px, -py, -pz)
-    _, qx, qy, qz = signed(kind, size, hull, h, along(a, 1.0, e))
-    q = qx * e[0] + qy * e[1] + qz * e[2]
-    if q <= 0.0:
-        return 1.0, (-qx, -qy, -qz)
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        s = 0.5 * (low + high)
-        _, gx, gy, gz = signed(kind, size, hull, h, along(a, s, e))
-        slope = gx * e[0] + gy * e[1] + gz * e[2]
-        if slope > 0.0:
-            high, q, qx, qy, qz = s, slope, gx, gy, gz
-        else:
-            low, p, px, py, pz = s, slope, gx, gy, gz
-    w = q / (q - p)
-    way = (-w * px - (1.0 - w) * qx, -w * py - (1.0 - w) * qy, -w * pz - (1.0 - w) * qz)
-    return 0.5 * (low + high), way
+    if region == FACE:
+        return mesh.neighbour[t, k] if mesh.edge[t, k] == HOLLOW else -1
+    if region < CORNER:
+        return t if k == 0 else mesh.neighbour[t, region - 1]
+    if k == 0 or u < 0:
+        return t if k == 0 else -1
+    u = mesh.neighbour[u, _side(mesh, u, mesh.triangle[t, region - CORNER])]
+    return -1 if u == t else u
 
 
 @inline
-def _level(kind, size, hull, h, a, e, s, bound):
-    """The stretch about `s` along which the signed distance stays below `bound`."""
-    first, last = s, s
-    for side in range(2):
-        inside, outside = s, 1.0 if side == 1 else 0.0
-        d, _, _, _ = signed(kind, size, hull, h, along(a, outside, e))
-        if d <= bound:
-            inside = outside
-        else:
-            for _ in range(20):
-                middle = 0.5 * (inside + outside)
-                d, _, _, _ = signed(kind, size, hull, h, along(a, middle, e))
-                if d <= bound:
-                    inside = middle
-                else:
-                    outside = middle
-        if side == 1:
-            last = inside
-        else:
-            first = inside
-    return first, last
-
-
-@inline
-def _into_cone(way, e, n, o):
-    """The direction nearest to `way` that leans over neither of the faces with the normals `n` and `o`."""
-    if dot(way, product(n, e)) > 0.0:
+def _outward(mesh, t, region):
+    """A normal whose side of a region of `t` is outside."""
+    n = face(mesh, t)
+    if region == FACE:
         return n
-    if dot(way, product(e, o)) > 0.0:
-        return o
-    return unit(way)
+    if region < CORNER:
+        o = face(mesh, mesh.neighbour[t, region - 1])
+        return n[0] + o[0], n[1] + o[1], n[2] + o[2]
+    v = mesh.triangle[t, region - CORNER]
+    return mesh.outward[v, 0], mesh.outward[v, 1], mesh.outward[v, 2]
+
+
+@inline
+def _on_border(mesh, t, region):
+    if region == FACE:
+        return False
+    if region < CORNER:
+        return mesh.neighbour[t, region - 1] < 0
+    return mesh.rim[mesh.triangle[t, region - CORNER]] == 1
+
+
+@kernel
+def _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, margin, out):
+    """A point that is outside: it went through a wall, or there is a gap to the face that it is nearest to."""
+    centre, x, y, z = frame
+    way = sub(there, centre)
+    far = math.sqrt(dot(way, way))
+    out.feature[q] = -1
+    if far <= 0.0:
+        return
+    way = times(1.0 / far, way)
+    s, n = ray_mesh(mesh, m, centre, way, far)
+    if s < far and dot(n, way) > 0.0:  # the centre is inside
+        out.feature[q] = name if not is_beyond else -1
+        return
+    if s < far:
+        depth, v = -(far - s) * dot(n, way), put(x, y, z, n)
+        _write(out, q, along(p, 0.5 * depth, v), v, depth, name)
+        return
+    if region == FACE or (region < CORNER and mesh.edge[t, region - 1] != RIDGE):
+        depth = _below(mesh, t, there)
+        if -margin <= depth <= 0.0:
+            v = put(x, y, z, face(mesh, t))
+            _write(out, q, along(p, 0.5 * depth, v), v, depth, name)

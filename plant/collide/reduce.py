@@ -1,8 +1,10 @@
 """A few well-spread points out of many: what a solver needs to hold a body steady.
 
 The deepest point stays, then the one farthest from it, then the one that makes the largest triangle with these, then
-the one that adds most to that triangle, then those farthest from all that are kept. Points keep their order and their
-features, and of equals the first is taken, so that the same points come back in the next step.
+the one that adds most to that triangle, then those farthest from all that are kept. A point whose normal differs from
+those that are kept counts for more: in a corner between floor and wall both must hold. Points keep their order and
+their features, and of equals the first is taken, so that the same points come back in the next step: a body at rest
+trembles by less than what counts as equal here.
 """
 
 from __future__ import annotations
@@ -12,8 +14,12 @@ import math
 from hilnode.jit import inline, kernel
 from plant.algebra import cross
 
-FIRM = 1.0 + 1e-6
-"""A point must be better than an earlier one by this factor, so that rounding does not choose among equals."""
+FIRM = 1.0 + 1e-3
+"""A point must be better than an earlier one by this factor, so that trembling does not choose among equals."""
+EVEN = 1e-5
+"""Depths that differ by less than this part of the spread of the points are equal; 3 um for a body of 0.3 m."""
+TURN = 0.5
+"""Points with normals at an angle are that part of the spread, times the sine or so, farther apart than they are."""
 
 
 @kernel
@@ -21,7 +27,9 @@ def reduce(out, count, most):
     """Keep at most `most` (>= 1) of the first `count` (<= 64) points of the manifold; returns how many are left."""
     if count <= most or most < 1:
         return count
-    first = _deepest(out, count)
+    spread = _spread(out, count)
+    first = _deepest(out, count, EVEN * spread)
+    turn = (TURN * spread) ** 2
     kept = 1 << first
     second = third = first
     for k in range(1, most):
@@ -29,14 +37,13 @@ def reduce(out, count, most):
         for p in range(count):
             if kept >> p & 1:
                 continue
+            value = _nearest(out, p, kept, count, 0.0 if k < 4 else 1.0, turn)
             if k == 1:
-                value = _square(out, p, first)
+                value += _square(out, p, first)
             elif k == 2:
-                value = _area(out, first, second, p)
+                value += _area(out, first, second, p)
             elif k == 3:
-                value = _added(out, first, second, third, p)
-            else:
-                value = _nearest(out, p, kept, count)
+                value += _added(out, first, second, third, p)
             if best < 0 or value > top * FIRM:
                 best, top = p, value
         kept |= 1 << best
@@ -48,11 +55,26 @@ def reduce(out, count, most):
 
 
 @inline
-def _deepest(out, count):
+def _spread(out, count):
+    """The longest side of the box about the points."""
+    most = 0.0
+    for m in range(3):
+        low = high = out.point[0, m]
+        for p in range(1, count):
+            low, high = min(low, out.point[p, m]), max(high, out.point[p, m])
+        most = max(most, high - low)
+    return most
+
+
+@inline
+def _deepest(out, count, even):
+    """The first of the points that are as deep as the deepest."""
+    most = -math.inf
+    for p in range(count):
+        most = max(most, out.depth[p])
     best = 0
-    for p in range(1, count):
-        if out.depth[p] > out.depth[best] + 1e-6 * abs(out.depth[best]):
-            best = p
+    while best < count - 1 and out.depth[best] < most - even:
+        best += 1
     return best
 
 
@@ -61,6 +83,15 @@ def _square(out, p, q):
     x = out.point[p, 0] - out.point[q, 0]
     y = out.point[p, 1] - out.point[q, 1]
     z = out.point[p, 2] - out.point[q, 2]
+    return x * x + y * y + z * z
+
+
+@inline
+def _bent(out, p, q):
+    """Square of the difference of two normals."""
+    x = out.normal[p, 0] - out.normal[q, 0]
+    y = out.normal[p, 1] - out.normal[q, 1]
+    z = out.normal[p, 2] - out.normal[q, 2]
     return x * x + y * y + z * z
 
 
@@ -80,30 +111,31 @@ def _across(out, p, q, r):
 
 @inline
 def _area(out, p, q, r):
-    """Square of twice the area of the triangle."""
+    """Twice the area of the triangle."""
     x, y, z = _across(out, p, q, r)
-    return x * x + y * y + z * z
+    return math.sqrt(x * x + y * y + z * z)
 
 
 @inline
 def _added(out, p, q, r, new):
-    """What the new point adds to the area of the triangle: its largest triangle over a side, seen from outside."""
+    """Twice what the new point adds to the area of the triangle: its largest triangle over a side, from outside."""
     nx, ny, nz = _across(out, p, q, r)
+    size = math.sqrt(nx * nx + ny * ny + nz * nz)
     most = 0.0
     for side in range(3):
         a, b = (p, q) if side == 0 else ((q, r) if side == 1 else (r, p))
         x, y, z = _across(out, b, a, new)
         most = max(most, x * nx + y * ny + z * nz)
-    return most
+    return most / size if size > 0.0 else 0.0
 
 
 @inline
-def _nearest(out, p, kept, count):
-    """Square of the distance from point p to the nearest point kept."""
+def _nearest(out, p, kept, count, far, turn):
+    """The least of `far` times the square of the distance, and `turn` times that of the normals, to a point kept."""
     best = math.inf
     for q in range(count):
         if kept >> q & 1:
-            best = min(best, _square(out, p, q))
+            best = min(best, far * _square(out, p, q) + turn * _bent(out, p, q))
     return best
 
 

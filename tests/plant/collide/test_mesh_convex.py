@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import coal
 import numpy as np
 import pytest
+import trimesh
 from mesh_scenes import Scene, block, grid, random_turn
 from scipy.spatial.transform import Rotation
 
@@ -201,3 +204,242 @@ def test_hull_of_a_box_touches_as_the_box():
         seen += n > 0
         np.testing.assert_allclose(np.sort(box.out.depth[:n]), np.sort(hull.out.depth[:n]), atol=1e-6)
     assert seen > 50
+
+
+# Rough, sharp, thin and hollow meshes, with truth from coal
+
+LUMP = np.array([(0.1, 0, 0), (-0.1, 0.1, 0), (-0.1, -0.1, 0.02), (0, 0, 0.15), (0, 0.02, -0.1), (0.05, 0.1, 0.05)])
+LUMP -= 0.5 * (LUMP.min(0) + LUMP.max(0))
+LUMPS = Record(hull_of(LUMP))
+
+
+def coal_points(points):
+    made = coal.StdVec_Vec3s()
+    made.extend(list(points))
+    return made
+
+
+SMALL = {
+    "box": (Kind.BOX, [0.15, 0.1, 0.05], lambda: coal.Box(0.3, 0.2, 0.1)),
+    "cylinder": (Kind.CYLINDER, [0.1, 0.1], lambda: coal.Cylinder(0.1, 0.2)),
+    "cone": (Kind.CONE, [0.12, 0.1], lambda: coal.Cone(0.12, 0.2)),
+    "hull": (Kind.HULL, [*LUMP.max(0)], lambda: coal.Convex.convexHull(coal_points(LUMP), True, "Qt")),
+}
+
+
+def rock(rough, finer):
+    ball, rng = trimesh.creation.icosphere(subdivisions=finer, radius=0.18), np.random.default_rng(8)
+    return np.array(ball.vertices) * (1 + rough * rng.standard_normal((len(ball.vertices), 1))), np.array(ball.faces)
+
+
+def ring():
+    made = trimesh.creation.torus(0.2, 0.05, major_sections=24, minor_sections=12)
+    return np.array(made.vertices), np.array(made.faces)
+
+
+def ground(rough):
+    rng = np.random.default_rng(3)
+    return grid(25, 0.6, lambda x, y: 0.03 * np.sin(6 * x) * np.cos(5 * y) + rough * rng.standard_normal(x.shape))
+
+
+SURFACES = {
+    "ball": lambda: rock(0.0, 3),
+    "rough rock": lambda: rock(0.05, 3),
+    "sharp rock": lambda: rock(0.15, 2),
+    "block": lambda: block(0.12, 0.1, 0.08),
+    "thin plate": lambda: block(0.3, 0.3, 0.004),
+    "ring": ring,
+    "smooth ground": lambda: ground(0.0),
+    "rough ground": lambda: ground(0.01),
+    "jagged ground": lambda: ground(0.04),
+    "roofs": lambda: grid(25, 0.6, lambda x, y: 0.05 * np.abs((8 * x) % 2 - 1)),
+}
+GROUND = {"smooth ground", "rough ground", "jagged ground", "roofs"}
+
+
+class Rough:
+    """A small solid before a surface, for us and for coal."""
+
+    def __init__(self, solid: str, surface: str) -> None:
+        kind, size, theirs = SMALL[solid]
+        self.vertex, self.triangle = SURFACES[surface]()
+        self.is_ground, self.is_plate = surface in GROUND, surface == "thin plate"
+        self.scene = Solid([kind, Kind.MESH], [size, [1]], build_meshes([(self.vertex, self.triangle)]))
+        faces, self.solid, self.mesh = coal.StdVec_Triangle(), theirs(), coal.BVHModelOBBRSS()
+        faces.extend([coal.Triangle(*t) for t in self.triangle.tolist()])
+        self.mesh.beginModel(len(faces), len(self.vertex))
+        self.mesh.addSubModel(coal_points(self.vertex), faces)
+        self.mesh.endModel()
+
+    def gap(self, at, turn):
+        """As coal has it."""
+        place, ask, result = coal.Transform3s(turn, at), coal.DistanceRequest(), coal.DistanceResult()
+        return coal.distance(self.solid, place, self.mesh, coal.Transform3s(), ask, result)
+
+    def touch(self, at, turn):
+        """Normals and depths where the two overlap."""
+        self.scene.put(0, at, turn)
+        n = self.scene.run(0.0, LUMPS)
+        _, normal, depth = self.scene.local(n)
+        return normal[depth > 0], depth[depth > 0]
+
+    def is_inside(self, p):
+        """Whether a point is inside the closed surface, by the solid angle of its triangles."""
+        if self.is_ground:
+            return False
+        a, b, c = (self.vertex[self.triangle[:, k]] - p for k in range(3))
+        x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
+        over = np.einsum("ij,ij->i", a, np.cross(b, c))
+        under = x * y * z + (a * b).sum(1) * z + (b * c).sum(1) * x + (c * a).sum(1) * y
+        return abs(np.arctan2(over, under).sum()) > np.pi
+
+    def places(self, rng, count) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Where the solid may or may not touch; its centre is above the ground."""
+        reach = np.linalg.norm(self.vertex, axis=1).max()
+        for _ in range(count):
+            way = rng.normal(size=3)
+            at = way / np.linalg.norm(way) * rng.uniform(0.4, 1.9) * reach
+            if self.is_plate:
+                at = rng.uniform(-1, 1, 3) * (0.42, 0.42, 0.2)
+            if self.is_ground:
+                at = np.array([*rng.uniform(-0.35, 0.35, 2), self.vertex[:, 2].max() + rng.uniform(0, 0.16)])
+            yield at, random_turn(rng)
+
+    def touching(self, rng, count) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Where the solid, on its way in, touches first, and that way."""
+        for _ in range(count):
+            turn, way, base = random_turn(rng), rng.normal(size=3), np.zeros(3)
+            if self.is_ground or self.is_plate:
+                base[:2], way = rng.uniform(-0.3, 0.3, 2), way * 0.3 + (0, 0, 1.0)
+            way /= np.linalg.norm(way)
+            far = 1.0
+            gap = self.gap(base + far * way, turn)
+            while gap > 1e-7 and far > 0.0:
+                far -= gap
+                gap = self.gap(base + far * way, turn)
+            if far > 0.0:
+                yield base + far * way, turn, -way
+
+
+def check_touch(solid, surface, count):
+    """Nothing where coal sees a gap of 10 um or more, something where it sees as much of an overlap.
+
+    To coal a mesh is a surface, so this is said of solids whose centre is outside; one that is all but swallowed may
+    have no point near the surface. Two in a thousand of overlaps of any depth may be missed: an edge of the solid
+    that goes in through one face and out through the next has no end inside, and the ridge is not inside the solid.
+    """
+    both, rng, apart, over, missed = Rough(solid, surface), np.random.default_rng(11), 0, 0, 0
+    for at, turn in both.places(rng, count):
+        gap, (_, depth) = both.gap(at, turn), both.touch(at, turn)
+        if abs(gap) < 1e-5 or both.is_inside(at):
+            continue
+        if gap > 0.0:
+            apart += 1
+            assert len(depth) == 0, (at, turn, gap)
+        else:
+            over += 1
+            missed += len(depth) == 0
+    assert min(apart, over) > 0.03 * count
+    assert missed <= 0.002 * over
+
+
+def least_way(normal, depth):
+    """The shortest way that goes along each normal by its depth, by Hildreth's method."""
+    force, way = np.zeros(len(depth)), np.zeros(3)
+    for _ in range(300):
+        before = way.copy()
+        for k, n in enumerate(normal):
+            more = max(force[k] + depth[k] - n @ way, 0.0)
+            way += (more - force[k]) * n
+            force[k] = more
+        if np.abs(way - before).max() < 1e-12:
+            break
+    return way
+
+
+def check_parting(solid, surface, count):
+    """A millimetre in, the shortest way that the normals and depths ask for parts the two; most of it does not.
+
+    Edges and rims are round or cross at an angle, so that a linear way out is not exact: some overlap may be left.
+    """
+    both, rng, left, early, deep = Rough(solid, surface), np.random.default_rng(12), [], 0, 1e-3
+    for first, turn, way in both.touching(rng, count):
+        at = first + deep * way
+        if both.gap(at, turn) > -1e-5:
+            continue
+        normal, depth = both.touch(at, turn)
+        assert len(depth) > 0, (at, turn)
+        out = least_way(normal, depth)
+        left.append(-both.gap(at + out, turn))
+        early += both.gap(at + 0.7 * out, turn) > 1e-6
+    assert len(left) > 0.5 * count
+    assert np.mean(np.array(left) > 0.4 * deep) <= 0.004
+    assert np.quantile(left, 0.95) < 0.05 * deep
+    assert early <= 0.04 * len(left) + 1
+
+
+PAIRS = [pytest.param(a, b, id=f"{a} on {b}") for a in SMALL for b in SURFACES]
+
+
+@pytest.mark.parametrize(("solid", "surface"), PAIRS)
+def test_solid_touches_a_mesh_where_coal_sees_it_touch(solid, surface):
+    check_touch(solid, surface, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("solid", "surface"), PAIRS)
+def test_solid_touches_a_mesh_where_coal_sees_it_touch_often(solid, surface):
+    check_touch(solid, surface, 2500)
+
+
+@pytest.mark.parametrize(("solid", "surface"), PAIRS)
+def test_depths_and_normals_part_solid_and_mesh(solid, surface):
+    check_parting(solid, surface, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("solid", "surface"), PAIRS)
+def test_depths_and_normals_part_solid_and_mesh_often(solid, surface):
+    check_parting(solid, surface, 500)
+
+
+def test_a_flat_face_on_a_peak_is_pushed_straight():
+    """A box on a steep pyramid: one point, at the tip, with the box's normal, though no edge of the tip has that."""
+    corners = [(x, y, -0.5) for x, y in ((-0.2, -0.2), (0.2, -0.2), (0.2, 0.2), (-0.2, 0.2))]
+    pyramid = np.array([*corners, (0, 0, 0)], float), np.array([(k, (k + 1) % 4, 4) for k in range(4)])
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.5, 0.4, 0.1], [1]], build_meshes([pyramid]))
+    turn = Rotation.from_euler("xy", (10, 5), degrees=True).as_matrix()
+    up = turn[:, 2]
+    for depth in (0.01, -0.001):
+        scene.put(0, up * (0.1 - depth), turn)
+        assert scene.run(0.005) == 1
+        np.testing.assert_allclose(scene.out.normal[0], up, atol=1e-9)
+        np.testing.assert_allclose(scene.out.depth[0], depth, atol=1e-12)
+        np.testing.assert_allclose(scene.out.point[0], -0.5 * depth * up, atol=1e-9)
+
+
+def test_a_corner_through_a_thin_plate_is_pushed_back():
+    """The lowest corner of a box is 3 cm below a plate of 8 mm: it is held by the side that it came from."""
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.1, 0.1, 0.1], [1]], build_meshes([block(0.5, 0.5, 0.004)]))
+    turn = Rotation.align_vectors([(0, 0, -1)], [(1, 1, 1)])[0].as_matrix()
+    scene.put(0, (0.03, 0.02, 0.1 * np.sqrt(3) - 0.034), turn)
+    n = scene.run(0.002)
+    _, normal, depth = scene.local(n)
+    np.testing.assert_allclose(normal[depth.argmax()], (0, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(depth.max(), 0.038, atol=1e-9)
+
+
+@pytest.mark.parametrize("slope", [0.1, 0.5, 1.0, 3.0])
+def test_a_corner_moves_through_a_ditch_without_a_jump(slope):
+    """Across the bottom of a ditch the shortest way out changes by no more than the corner moves, times a factor."""
+    ditch = build_meshes([grid(3, 3.0, lambda x, y: slope * np.abs(x))])
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.1, 0.1, 0.1], [1]], ditch)
+    turn = Rotation.align_vectors([(0, 0, -1)], [(1, 1, 1)])[0].as_matrix()
+    step, before = 4e-5, None
+    for x in np.arange(-0.004, 0.004, step):
+        scene.put(0, (x, 0.1, 0.1 * np.sqrt(3) - 0.002), turn)
+        n = scene.run(0.0)
+        _, normal, depth = scene.local(n)
+        out = least_way(normal, depth)
+        assert before is None or np.linalg.norm(out - before) < 1.5 * step
+        before = out

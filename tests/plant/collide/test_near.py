@@ -246,20 +246,7 @@ def coal_shape(shape: Shape) -> Any:
     return model
 
 
-FALSE_TOUCH = (
-    "mesh_convex.points_below lists a point beyond a hollow edge by up to half the solid's size, at any depth below "
-    "the extended face, without asking whether it is below the neighbour or inside the mesh at all"
-)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(k, id=k.name.lower(), marks=[pytest.mark.xfail(strict=True, reason=FALSE_TOUCH)] if k > 1 else [])
-        for k in Kind
-        if k <= Kind.HULL
-    ],
-)
+@pytest.mark.parametrize("kind", [k for k in Kind if k <= Kind.HULL], ids=lambda k: k.name.lower())
 def test_a_rough_rock_is_touched_only_where_coal_sees_it_touched(kind: Kind) -> None:
     """Apart by a millimetre or more there is no overlap, and with an overlap there is one.
 
