@@ -1,7 +1,9 @@
-"""Questions to a running engine, between two steps: what touches, what has collided, what a ray hits.
+"""Questions to a running engine, between two steps: what touches, what has collided, what a ray hits, what
+overlaps.
 
     for c in collisions(engine, since=0).entries: print(c.first, c.second, c.point, c.impulse)
     hit = ray(engine, origin=(0, 0, 5), direction=(0, 0, -1))
+    for v in overlap(engine, "wheel", None): print(v.volume, v.centroid, v.normal)
 
 These are for Python, outside the tick: they allocate, and names are looked up.
 """
@@ -15,8 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilnode.jit import kernel
+from hilnode.record import Record, address_of
 from plant import model
+from plant.collide import volume
 from plant.collide.contacts import FEATURES
+from plant.collide.model import Kind
 from plant.collide.ray import cast_many
 from plant.collide.scene import EVERYTHING
 from plant.compile import Engine
@@ -61,6 +66,19 @@ class Hit(NamedTuple):
     shape: int
     distance: float  # [m]
     normal: Vector
+
+
+class Shared(NamedTuple):
+    """What a shape of one body and one of another have in common; see `plant.collide.moments.Overlap`."""
+
+    shapes: tuple[int, int]
+    volume: float  # [m^3]
+    centroid: Vector  # [m]
+    inertia: Vector  # [3, 3] of the volume about its centroid, for a density of 1 [m^5]
+    normal: Vector  # of the contact plane, from the second body towards the first
+    area: float  # [m^2] of the contact patch; 0 if one is inside the other
+    point: Vector  # [m] centroid of the patch
+    patch: Vector  # [3, 3] inertia of the patch about `point`, for 1 kg/m^2 [m^4]
 
 
 def contacts(engine: Engine) -> list[Contact]:
@@ -130,6 +148,48 @@ def ray(
 ) -> Hit | None:
     """What a ray meets first, within `far` metres."""
     return rays(engine, np.array(origin, float), np.array(direction, float), far=far, mask=mask)[0]
+
+
+@kernel
+def _overlap(address, volumes, i, j):
+    return volume.overlap(address_of(model.view_engine(address).scene), volumes, i, j)
+
+
+def overlap(engine: Engine, first: str | None, second: str | None) -> list[Shared]:
+    """Volumes that two bodies (None = the ground) have in common, one for each pair of shapes that overlap.
+
+    Raises ValueError if they have shapes whose overlap is not known: see `plant.collide.volume`.
+    """
+    shape = engine.content.scene.shape
+    one, other = (np.flatnonzero((shape.body == _index(engine, b)) & (shape.enabled == 1)) for b in (first, second))
+    # Of a pair, the shape of the lower kind comes first.
+    pairs = [(a, b) if shape.kind[a] <= shape.kind[b] else (b, a) for a in one.tolist() for b in other.tolist()]
+    kinds = {(Kind(shape.kind[i]), Kind(shape.kind[j])) for i, j in pairs}
+    if strange := kinds - set(volume.KNOWN):
+        names = ", ".join(sorted(f"{i.name.lower()} and {j.name.lower()}" for i, j in strange))
+        raise ValueError(f"overlap of {first or 'the ground'} and {second or 'the ground'}: not known for {names}")
+    volumes = volume.build_volumes(engine.content.scene.hull, kinds)
+    record, out, found = Record(volumes), volumes.out, []
+    for i, j in pairs:
+        if _overlap(engine.record.address, record.address, i, j):
+            swapped = i not in one
+            found.append(
+                Shared(
+                    (j, i) if swapped else (i, j),
+                    float(out.volume[0]),
+                    out.centroid.copy(),
+                    out.inertia.copy(),
+                    -out.normal if swapped else out.normal.copy(),
+                    float(out.area[0]),
+                    out.point.copy(),
+                    out.patch.copy(),
+                )
+            )
+    return found
+
+
+def _index(engine: Engine, body: str | None) -> int:
+    return -1 if body is None else engine.index(body)
 
 
 def _name(engine: Engine, body: int) -> str | None:

@@ -6,7 +6,7 @@ from worlds import G, advance, compiled
 
 from plant.collide.shapes import Box, Mesh, Sphere
 from plant.compile import Engine
-from plant.queries import collisions, contacts, ray, rays
+from plant.queries import collisions, contacts, overlap, ray, rays
 from plant.world import World
 
 DROP = 0.2
@@ -90,3 +90,26 @@ def test_a_mesh_lies_on_a_plane() -> None:
     here = contacts(engine)
     assert len(here) == 3
     assert sum(c.force for c in here) == pytest.approx(engine.content.model.body.mass[0] * G, rel=1e-6)
+
+
+def test_what_two_bodies_have_in_common() -> None:
+    """A box sunk into the ground by a centimetre, and a ball into the box by two: a slab and a spherical cap."""
+    world = World()
+    world.plane()
+    world.solid("box", Box(1, 1, 0.5), density=400, pos=(0, 0, 0.24))
+    world.solid("ball", Sphere(0.1), density=1000, pos=(0.2, 0, 0.57))
+    engine = compiled(world)
+    [cap], [turned], [slab] = (
+        overlap(engine, "ball", "box"),
+        overlap(engine, "box", "ball"),
+        overlap(engine, "box", None),
+    )
+    assert cap.volume == pytest.approx(np.pi * 0.02**2 * (0.1 - 0.02 / 3))
+    assert cap.area == pytest.approx(np.pi * 0.02 * 0.18)
+    assert cap.normal == pytest.approx([0, 0, 1])
+    assert turned.normal == pytest.approx([0, 0, -1])
+    assert turned.shapes == cap.shapes[::-1]
+    assert slab.volume == pytest.approx(0.01)
+    assert slab.centroid == pytest.approx([0, 0, -0.005])
+    assert slab.inertia == pytest.approx(0.01 / 12 * np.diag([1.0001, 1.0001, 2]))
+    assert overlap(engine, "ball", None) == []
