@@ -2,8 +2,8 @@
 
 Outside, the squared distance along the core is convex and its slope linear in pieces. Where the core runs through the
 box, the way out is the least overlap along the box's face normals and their cross products with the core (as Luaces
-table 4.1, for a box of no thickness). A capsule that lies on a face or along an edge gets a point at each end of the
-common length.
+table 4.1, for a box of no thickness). A capsule over a face or along an edge gets a point at each end of the common
+length: it does not rock when it lies there, and when it comes down fast on one end, the other is held as well.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.round import BETTER, LYING, NEAR, along, ball_in_frame, box_distance, clamp, to_frame
+from plant.collide.round import BETTER, NEAR, along, ball_in_frame, box_distance, clamp, to_frame
 
 SAME_WAY = 0.99  # cosine up to which the normal at an end may differ from the normal at the nearest point
 FLAT = 0.05  # a face is level with the capsule if its normal has less than this along the contact's normal
@@ -39,18 +39,16 @@ def capsule_box(shape, placed, i, j, margin, out):
         return _through(shape, placed, i, j, x, y, z, dx, dy, dz, margin, out)
     if distance >= reach:
         return 0
-    n = 0
-    if abs(nx * dx + ny * dy + nz * dz) < LYING:
-        low, high = -half, half
-        if abs(nx) < FLAT:
-            low, high = clip(low, high, x, dx, a)
-        if abs(ny) < FLAT:
-            low, high = clip(low, high, y, dy, b)
-        if abs(nz) < FLAT:
-            low, high = clip(low, high, z, dz, c)
-        if high > low:
-            n = _end(shape, placed, i, j, low, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 1)
-            n = _end(shape, placed, i, j, high, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 2)
+    n, low, high = 0, -half, half
+    if abs(nx) < FLAT:
+        low, high = clip(low, high, x, dx, a)
+    if abs(ny) < FLAT:
+        low, high = clip(low, high, y, dy, b)
+    if abs(nz) < FLAT:
+        low, high = clip(low, high, z, dz, c)
+    if high > low:
+        n = _end(shape, placed, i, j, low, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 1)
+        n = _end(shape, placed, i, j, high, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 2)
     if n > 0 and radius - distance <= max(out.depth[0], out.depth[n - 1]) + BETTER * radius:
         return n
     x, y, z = pos[i, 0] + t * ux, pos[i, 1] + t * uy, pos[i, 2] + t * uz
@@ -128,7 +126,7 @@ def _axis(k, x, y, z):
 
 @kernel
 def _through_face(shape, placed, i, j, k, w, dw, c, u, du, a, v, dv, b, margin, out):
-    """Out through the face across axis k: the deeper end of the length inside, and the other one if level."""
+    """Out through the face across axis k: both ends of the length over or under the face, as far as the margin goes."""
     pos, rot, size = placed.pos, placed.rot, shape.size
     half = size[i, 1]
     up = math.copysign(1.0, w)
@@ -136,11 +134,8 @@ def _through_face(shape, placed, i, j, k, w, dw, c, u, du, a, v, dv, b, margin, 
     low, high = clip(-half, half, u, du, a)
     low, high = clip(low, high, v, dv, b)
     low, high = min(low, high), max(low, high)
-    deeper = 0 if up * dw > 0.0 else 1
     n = 0
     for end in range(2):
-        if end != deeper and abs(dw) >= LYING:
-            continue
         t = high if end else low
         x, y, z = pos[i, 0] + t * rot[i, 0, 2], pos[i, 1] + t * rot[i, 1, 2], pos[i, 2] + t * rot[i, 2, 2]
         distance = up * (w + t * dw) - c

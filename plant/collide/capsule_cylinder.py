@@ -4,7 +4,7 @@ Outside, the distance along the core is convex, so its slope is brought to nough
 rounding. Where the core runs through the cylinder there are three ways out: through an end, through the side, or over
 a rim, along a normal that is square to the core. The last is searched for in one angle.
 
-A capsule along the cylinder, or flat on its end, gets a point at each end of the common length.
+A capsule over the side of the cylinder, or over its end, gets a point at each end of the common length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 
 from hilnode.jit import inline, kernel
 from plant.collide.capsule_box import FLAT, SAME_WAY, clip
-from plant.collide.round import BETTER, LYING, NEAR, along, ball_in_frame, clamp, cylinder_distance, to_frame
+from plant.collide.round import BETTER, NEAR, along, ball_in_frame, clamp, cylinder_distance, to_frame
 
 REFINE = 48  # at most so many steps to the nearest point; half a dozen as a rule
 LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
@@ -39,16 +39,14 @@ def capsule_cylinder(shape, placed, i, j, margin, out):
         return _through(shape, placed, i, j, x, y, z, dx, dy, dz, margin, out)
     if distance >= reach:
         return 0
-    n = 0
-    if abs(nx * dx + ny * dy + nz * dz) < LYING:
-        low, high = -half, half
-        if abs(nz) < FLAT:
-            low, high = clip(low, high, z, dz, h)
-        elif abs(nz) > 1.0 - FLAT:
-            low, high = _clip_disc(low, high, x, y, dx, dy, r)
-        if high > low:
-            n = _end(shape, placed, i, j, low, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 1)
-            n = _end(shape, placed, i, j, high, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 2)
+    n, low, high = 0, -half, half
+    if abs(nz) < FLAT:
+        low, high = clip(low, high, z, dz, h)
+    elif abs(nz) > 1.0 - FLAT:
+        low, high = _clip_disc(low, high, x, y, dx, dy, r)
+    if high > low:
+        n = _end(shape, placed, i, j, low, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 1)
+        n = _end(shape, placed, i, j, high, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n, 2)
     if n > 0 and radius - distance <= max(out.depth[0], out.depth[n - 1]) + BETTER * radius:
         return n
     x, y, z = pos[i, 0] + t * ux, pos[i, 1] + t * uy, pos[i, 2] + t * uz
@@ -143,12 +141,8 @@ def _through(shape, placed, i, j, x, y, z, dx, dy, dz, margin, out):
     up = math.copysign(1.0, z)
     low, high = _clip_disc(-half, half, x, y, dx, dy, r)
     low, high = min(low, high), max(low, high)
-    n = 0
-    if up * dz > 0.0 or abs(dz) < LYING:
-        n = _ball(shape, placed, i, j, low, 0.0, 0.0, up, up * (z + low * dz) - h, margin, out, n, 5)
-    if up * dz <= 0.0 or abs(dz) < LYING:
-        n = _ball(shape, placed, i, j, high, 0.0, 0.0, up, up * (z + high * dz) - h, margin, out, n, 6)
-    return n
+    n = _ball(shape, placed, i, j, low, 0.0, 0.0, up, up * (z + low * dz) - h, margin, out, 0, 5)
+    return _ball(shape, placed, i, j, high, 0.0, 0.0, up, up * (z + high * dz) - h, margin, out, n, 6)
 
 
 @inline

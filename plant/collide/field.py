@@ -28,7 +28,8 @@ import numpy as np
 from hilnode.jit import inline, kernel
 from hilnode.record import F1, F2, I1, viewer
 from plant.collide.mesh import FLAT
-from plant.collide.mesh_round import SPREAD, between
+from plant.collide.mesh_capsule import between
+from plant.collide.mesh_round import SPREAD
 from plant.collide.triangle import (
     CORNER,
     FACE,
@@ -193,7 +194,7 @@ def sphere_field(shape, placed, field, i, j, margin, out):
     """A sphere against a height field."""
     p = placed.pos[i]
     c = place(placed, j, (p[0], p[1], p[2]))
-    return to_world(placed, j, out, _touch(field, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
+    return to_world(placed, j, out, touch_ball(field, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
 
 
 @kernel
@@ -203,8 +204,8 @@ def capsule_field(shape, placed, field, i, j, margin, out):
     p, r = placed.pos[i], placed.rot[i]
     a = place(placed, j, (p[0] - half * r[0, 2], p[1] - half * r[1, 2], p[2] - half * r[2, 2]))
     b = place(placed, j, (p[0] + half * r[0, 2], p[1] + half * r[1, 2], p[2] + half * r[2, 2]))
-    count = _touch(field, f, a, radius, margin, out, 0, 0)
-    count = _touch(field, f, b, radius, margin, out, count, 1)
+    count = touch_ball(field, f, a, radius, margin, out, 0, 0)
+    count = touch_ball(field, f, b, radius, margin, out, count, 1)
     reach = radius + margin
     x0, y0, x1, y1 = cells(
         field,
@@ -225,7 +226,7 @@ def capsule_field(shape, placed, field, i, j, margin, out):
 
 
 @kernel
-def _touch(field, f, c, radius, margin, out, count, tag):
+def touch_ball(field, f, c, radius, margin, out, count, tag):
     """List where a sphere at `c` (in the field's frame) touches field `f`; returns the new count."""
     reach = radius + margin
     limit = reach * reach

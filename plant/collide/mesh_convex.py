@@ -46,6 +46,7 @@ from plant.collide.triangle import (
     to_world,
     unit,
 )
+from plant.collide.vicinity import is_nearest_corner, on_border, outward
 
 ALIKE = 0.985  # cosine between faces that count as one where they hold a point
 ROUND = 64  # faces about a corner that are looked at
@@ -100,34 +101,13 @@ def _look(kind, size, hull, h, mesh, m, frame, margin, out, at_any_cost):
                     )
                     if where != BETWEEN:
                         q = k if where == START else (k + 1) % 3
-                        if _is_peak(mesh, t, q, (dot(x, way), dot(y, way), dot(z, way))):
+                        if is_nearest_corner(mesh, t, q, (dot(x, way), dot(y, way), dot(z, way))):
                             name = 8 * mesh.triangle[t, q] + 7
                             count = peak_inside(size, f if where == START else g, d, way, out, count, name)
                         elif d < 0.0:
                             is_pierced = True
         node += 1
     return count, is_pierced
-
-
-@kernel
-def _is_peak(mesh, t, k, way):
-    """Whether none of the edges that end in corner `k` of triangle `t` goes along `way`."""
-    v = mesh.triangle[t, k]
-    p, bound = at(mesh, v), 1e-9 * math.sqrt(dot(way, way))
-    for turn in range(2):  # one way round, and the other way too if there is a border
-        u = t
-        for _ in range(ROUND):
-            side = _side(mesh, u, v)
-            for near in range(2):
-                e = sub(corner(mesh, u, (side + 1 + near) % 3), p)
-                if dot(way, e) > bound * math.sqrt(dot(e, e)):
-                    return False
-            u = mesh.neighbour[u, side if turn == 0 else (side + 2) % 3]
-            if u == t:
-                return True
-            if u < 0:
-                break
-    return True
 
 
 @inline
@@ -319,10 +299,10 @@ def _hold_one(mesh, m, frame, p, q, margin, near, out, count):
     there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
     reach = out.depth[q] * (1.0 + 1e-9) + 1e-9 * near
     t, region, fx, fy, fz = nearest(mesh, m, there, reach * reach)
-    if t < 0 or _on_border(mesh, t, region):
+    if t < 0 or on_border(mesh, t, region):
         return count
     d = sub(there, (fx, fy, fz))
-    if dot(d, _outward(mesh, t, region)) >= 0.0:
+    if dot(d, outward(mesh, t, region)) >= 0.0:
         _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, margin, out)
         return count
     around = 3 if region == FACE else 2 if region < CORNER else ROUND
@@ -372,28 +352,6 @@ def _next_about(mesh, t, region, u, k):
         return t if k == 0 else -1
     u = mesh.neighbour[u, _side(mesh, u, mesh.triangle[t, region - CORNER])]
     return -1 if u == t else u
-
-
-@inline
-def _outward(mesh, t, region):
-    """A normal whose side of a region of `t` is outside."""
-    n = face(mesh, t)
-    if region == FACE:
-        return n
-    if region < CORNER:
-        o = face(mesh, mesh.neighbour[t, region - 1])
-        return n[0] + o[0], n[1] + o[1], n[2] + o[2]
-    v = mesh.triangle[t, region - CORNER]
-    return mesh.outward[v, 0], mesh.outward[v, 1], mesh.outward[v, 2]
-
-
-@inline
-def _on_border(mesh, t, region):
-    if region == FACE:
-        return False
-    if region < CORNER:
-        return mesh.neighbour[t, region - 1] < 0
-    return mesh.rim[mesh.triangle[t, region - CORNER]] == 1
 
 
 @kernel

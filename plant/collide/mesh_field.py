@@ -31,9 +31,10 @@ from plant.collide.crossing import (
 from plant.collide.field import below, cells, corner_of, sample, triangle
 from plant.collide.mesh import COUNT, FIRST, RIGHT, SKIP, at, corner, face
 from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, list_loose, name_of, outward, pair_of, slab
+from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, list_loose, name_of, pair_of, slab
 from plant.collide.node_pair import box_there, first_box, is_leaf
 from plant.collide.triangle import CORNER, add, along, dot, place, product, pull, sub, to_world, unit
+from plant.collide.vicinity import outward
 
 SIDE = 32  # samples looked at along each axis of a region
 FEW = 256  # cells below a box that are looked at before its branches are

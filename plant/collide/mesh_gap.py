@@ -15,11 +15,13 @@ import math
 
 from hilnode.jit import inline, kernel
 from plant.collide.crossing import LOOSE, across, cut, forget, keep_low, moved, splits
-from plant.collide.mesh import COUNT, FIRST, SKIP, corner, face
+from plant.collide.mesh import COUNT, FIRST, SKIP, corner
+from plant.collide.mesh_capsule import between
 from plant.collide.mesh_convex import put
-from plant.collide.mesh_round import between, nearest
+from plant.collide.mesh_round import nearest
 from plant.collide.node_pair import apart, first_box, second_box
-from plant.collide.triangle import CORNER, EDGE, FACE, add, along, dot, pull, sub, times, unit
+from plant.collide.triangle import CORNER, EDGE, add, along, dot, pull, sub, times, unit
+from plant.collide.vicinity import outward
 
 SLAB = 1.0  # of what the margin leaves beyond the nearest points: all that may touch as long as the other is flat
 TOUCH = 1e-9  # of the margin: the way between nearer points is rounding, the surface knows the normal
@@ -75,21 +77,6 @@ def pair_of(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, reach, gaps):
         return n, (0, 0, 0, 0), 0.0, -1, -1, none, none
     square, at_i, at_j, p_i, p_j = between_triangles(a, b, c, q, e, f, reach * reach)
     return n, (0, 0, 0, 0), square, at_i, at_j, p_i, p_j
-
-
-@inline
-def outward(mesh, t, region):
-    """The outward normal at a region of triangle `t`: the mean of the faces there, not unit on an edge."""
-    n = face(mesh, t)
-    if region == FACE:
-        return n
-    if region >= CORNER:
-        v = mesh.triangle[t, region - CORNER]
-        return mesh.outward[v, 0], mesh.outward[v, 1], mesh.outward[v, 2]
-    u = mesh.neighbour[t, region - EDGE]
-    if u < 0:
-        return n
-    return along(n, 1.0, face(mesh, u))
 
 
 @inline

@@ -17,9 +17,10 @@ from hilnode.jit import inline, kernel
 from plant.collide.crossing import contour, inside, join, list_region, moved
 from plant.collide.mesh import COUNT, FIRST, RIGHT, corner, face
 from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import list_gap, list_loose, outward, pair_of
+from plant.collide.mesh_gap import list_gap, list_loose, pair_of
 from plant.collide.node_pair import ALIKE, apart, first_box, girth, is_leaf, push, second_box
 from plant.collide.triangle import dot, place, sub, to_world
+from plant.collide.vicinity import outward
 
 
 @kernel

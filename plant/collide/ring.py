@@ -1,15 +1,20 @@
-"""Torus and chain link against sphere, capsule, box, cylinder, cone, plane and each other.
+"""Torus and chain link against everything: a search along the core of the ring.
 
-A torus is a circle grown by the radius of its wire; a link is a stadium (two straight parts and two half circles) grown
-likewise, and a torus is a link without straight parts. The nearest point of such a curve to a given point has a closed
-form, as has the distance of a point from every other shape here. So each pair is a search along one curve: where does
-the distance of the core of ring j from shape i have its minima?
+Where does the distance of the ring's core from the other shape have its minima? The distance of a point from every
+shape is known (ring_distance.py), so the curve is walked in 32 steps, and in half steps where it is near but not level.
+A distance changes no faster than the point moves, so that steps far from the other shape are left out. Between two
+places where the slope of the distance turns from falling to rising lies a minimum, found to rounding. Two links through
+each other, or a bar across a ring, have several. Where the distance stays the same for some way, as for a ring flat on
+the ground, minima wander with every tremble: such a stretch has points fixed to the ring instead, at its ends and
+middle, or at four places if it goes all around.
 
-The curve is walked in 32 steps, and in half steps where it is near. Between two places where the slope of the distance
-turns from falling to rising lies a minimum, found to rounding. Two links through each other, or a bar across a ring,
-have several. Where the distance stays the same for some way, as for a ring flat on the ground, minima wander with every
-tremble: such a stretch has points fixed to the ring instead, at its ends and middle, or at four places if it goes all
-around.
+A ring that comes down fast on one side is thrown round its first point within one step. So the rest of the ring has
+points too, at fixed places, if they are within the margin.
+
+At each place of the core the wire is a ball. On a mesh or field it is listed as one, with a point for each face that it
+touches; otherwise it has one.
+
+Ref: Luaces 4.6.4 and 4.6.5 minimise the same distance for tori and links with an augmented Lagrangian per triangle.
 
 Limits: of two minima within half a step (6 degrees of a torus, 11 of a link's bend) only one is found. Where the core
 itself runs through a shape, each minimum leaves by the nearest way for that point of the core, not for the whole ring.
@@ -18,316 +23,181 @@ itself runs through a shape, each minimum leaves by the nearest way for that poi
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from hilnode.jit import inline, kernel
-from plant.collide.model import Kind
-from plant.collide.round import (
-    NEAR,
-    along,
-    ball_in_frame,
-    box_distance,
-    clamp,
-    cone_distance,
-    cylinder_distance,
-    put,
-    to_frame,
-    turned,
-)
+from hilnode.record import F1, I1, viewer
+from plant.collide.field import touch_ball as touch_ball_on_field
+from plant.collide.mesh_round import touch_ball
+from plant.collide.model import POINTS
+from plant.collide.ring_curve import STEPS, Curve, core_distance, longest_step, on_curve, on_step, ring_size
+from plant.collide.ring_distance import MESH, TORUS, Other, distance_from
+from plant.collide.round import ball_in_frame, put, to_frame
+from plant.collide.triangle import dot, into, out_of, place, world
 
-STEPS = 32  # along the curve; those of a link: 8 for each bend and each straight part
-SCRATCH = 32  # the walk is kept in the manifold's upper half
 LEVEL = 0.02  # of the wire's radius: a stretch whose distance varies as little is level
 BETTER = 1e-5  # of the ring's half length: as much deeper than level points must a minimum be to be listed as well
+EVEN = 1e-3  # slope up to which a level stretch has no bumps between two steps
 LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
 REFINE = 42  # at most so many steps to a minimum; half a dozen as a rule
-MINIMA, FAR_SIDE = 64, 128  # feature numbers of minima and far sides start here; those of level points are their step
-ROOM = 24  # minima listed at most
-
-_TURN = 2.0 * math.pi / STEPS
-_COS = np.cos(_TURN * np.arange(STEPS))
-_SIN = np.sin(_TURN * np.arange(STEPS))
-SPHERE, CAPSULE, BOX, CYLINDER, CONE = (
-    int(Kind.SPHERE),
-    int(Kind.CAPSULE),
-    int(Kind.BOX),
-    int(Kind.CYLINDER),
-    int(Kind.CONE),
-)
-PLANE, TORUS, LINK = int(Kind.PLANE), int(Kind.TORUS), int(Kind.LINK)
+MINIMA, FAR_SIDE = 64, 128  # feature numbers of minima and far sides start here; those of fixed places are their step
+PLACES = 256  # feature numbers of a ball's second and third point are so much higher each
+FACES = 3  # points of one ball on a mesh or field at most
+ROOM = 24  # points listed at most
+QUARTER = STEPS // 4  # steps from one of the four fixed places to the next
+SPARSE = QUARTER // 2  # a part of the ring has a point if there is one within so many steps
+AHEAD = 4.5  # steps beyond the reach that a search on a surface looks
 
 
-@inline
-def ring_size(shape, j):
-    """Half length of the straight parts, radius of the bends, radius of the wire."""
-    if shape.kind[j] == LINK:
-        return shape.size[j, 0], shape.size[j, 1], shape.size[j, 2]
-    return 0.0, shape.size[j, 0], shape.size[j, 1]
+class RingScratch(NamedTuple):
+    """The walk along one ring; holds nothing between two calls."""
+
+    gap: F1  # [STEPS] distance of the core from the other shape, or a lesser number where that is out of reach
+    slope: F1  # [STEPS] its change along the core
+    near: F1  # [STEPS] the surface is no farther than this
+    taken: I1  # [POINTS] the step at which each point is listed
+    seed: I1  # [1] the triangle of a mesh found last; -1 = none
 
 
-@inline
-def _segment_distance(x, y, z, half):
-    """Distance of a point from a segment along z, and the normal there."""
-    dz = z - clamp(z, half)
-    distance = math.sqrt(x * x + y * y + dz * dz)
-    if distance <= NEAR:
-        return distance, 1.0, 0.0, 0.0
-    return distance, x / distance, y / distance, dz / distance
+view_ring_scratch = viewer(RingScratch)
 
 
-@inline
-def _core_distance(x, y, z, half, bend):
-    """Distance of a point from a stadium in the plane z = 0, and the normal there.
-
-    A stadium is what lies at the bends' radius from a segment: the nearest point lies straight out from the segment.
-    With the radius negative it is the point across the hole.
-    """
-    middle = clamp(x, half)
-    u, v = x - middle, y
-    size = math.sqrt(u * u + v * v)
-    if size > NEAR:
-        u, v = u / size, v / size
-    else:
-        u, v = 0.0, 1.0
-    dx, dy = x - middle - bend * u, y - bend * v
-    distance = math.sqrt(dx * dx + dy * dy + z * z)
-    if distance <= NEAR:
-        return distance, 0.0, 0.0, 1.0
-    return distance, dx / distance, dy / distance, z / distance
-
-
-@inline
-def _distance(shape, i, x, y, z):
-    """Signed distance of a point in the frame of shape i from it, and the normal there."""
-    kind, s = shape.kind[i], shape.size
-    if kind == BOX:
-        return box_distance(x, y, z, s[i, 0], s[i, 1], s[i, 2])
-    if kind == PLANE:
-        return z, 0.0, 0.0, 1.0
-    if kind == CYLINDER:
-        return cylinder_distance(x, y, z, s[i, 0], s[i, 1])
-    if kind == CONE:
-        return cone_distance(x, y, z, s[i, 0], s[i, 1])
-    if kind >= TORUS:
-        half, bend, wire = ring_size(shape, i)
-        distance, nx, ny, nz = _core_distance(x, y, z, half, bend)
-        return distance - wire, nx, ny, nz
-    distance, nx, ny, nz = _segment_distance(x, y, z, s[i, 1] if kind == CAPSULE else 0.0)
-    return distance - s[i, 0], nx, ny, nz
-
-
-@inline
-def _on_step(half, bend, k):
-    """The core curve at a whole step: place and unit tangent in the plane of the ring."""
-    if half == 0.0:
-        return bend * _COS[k], bend * _SIN[k], -_SIN[k], _COS[k]
-    if k < 8:
-        c, s = _COS[(2 * k + 24) % STEPS], _SIN[(2 * k + 24) % STEPS]
-        return half + bend * c, bend * s, -s, c
-    if k < 16:
-        return half * (1.0 - 0.25 * (k - 8)), bend, -1.0, 0.0
-    if k < 24:
-        c, s = _COS[(2 * k + 8) % STEPS], _SIN[(2 * k + 8) % STEPS]
-        return bend * c - half, bend * s, -s, c
-    return half * (0.25 * (k - 24) - 1.0), -bend, 1.0, 0.0
-
-
-@inline
-def _on_curve(half, bend, k, part):
-    """As `_on_step`, at a part of the way from step k to the next."""
-    if half == 0.0:
-        angle = _TURN * (k + part)
-    elif k < 8:
-        angle = 2.0 * _TURN * (k + part - 4.0)
-    elif k < 16:
-        return half * (1.0 - 0.25 * (k + part - 8.0)), bend, -1.0, 0.0
-    elif k < 24:
-        angle = 2.0 * _TURN * (k + part - 12.0)
-    else:
-        return half * (0.25 * (k + part - 24.0) - 1.0), -bend, 1.0, 0.0
-    c, s = math.cos(angle), math.sin(angle)
-    centre = half if k < 8 else -half
-    return centre + bend * c, bend * s, -s, c
+def new_ring_scratch() -> RingScratch:
+    """Room for one pair at a time; one per thread."""
+    gap, slope, near = np.zeros((3, STEPS))
+    return RingScratch(gap, slope, near, np.zeros(POINTS, np.int64), np.zeros(1, np.int64))
 
 
 @kernel
-def shape_ring(shape, placed, i, j, margin, out):
-    """Points of any shape i that is not a hull, mesh or field with the torus or link j."""
-    pos, rot = placed.pos, placed.rot
-    half, bend, wire = ring_size(shape, j)
-    x, y, z = to_frame(placed, i, pos[j, 0], pos[j, 1], pos[j, 2])
-    distance, _, _, _ = _distance(shape, i, x, y, z)
-    if distance >= half + bend + wire + margin:
-        return 0
-    ax, ay, az = rot[j, 0, 0], rot[j, 1, 0], rot[j, 2, 0]
-    bx, by, bz = rot[j, 0, 1], rot[j, 1, 1], rot[j, 2, 1]
-    ax, ay, az = along(rot, i, 0, ax, ay, az), along(rot, i, 1, ax, ay, az), along(rot, i, 2, ax, ay, az)
-    bx, by, bz = along(rot, i, 0, bx, by, bz), along(rot, i, 1, bx, by, bz), along(rot, i, 2, bx, by, bz)
-
-    walk, slope = out.depth, out.point
-    nearest, nearest_step = math.inf, 0
-    for k in range(STEPS):
-        c, s, tc, ts = _on_step(half, bend, k)
-        d, nx, ny, nz = _distance(shape, i, x + c * ax + s * bx, y + c * ay + s * by, z + c * az + s * bz)
-        walk[SCRATCH + k] = d
-        slope[SCRATCH + k, 0] = nx * (tc * ax + ts * bx) + ny * (tc * ay + ts * by) + nz * (tc * az + ts * bz)
-        if d < nearest:
-            nearest, nearest_step = d, k
-    longest = max(bend * (_TURN if half == 0.0 else 2.0 * _TURN), 0.25 * half)
-    if nearest - 0.5 * longest >= wire + margin:
-        return 0
-
-    n, level = _level_points(shape, placed, i, j, x, y, z, ax, ay, az, bx, by, bz, nearest, margin, out)
-    for k in range(STEPS):
-        least = 0.5 * (walk[SCRATCH + k] + walk[SCRATCH + (k + 1) % STEPS] - longest)  # a distance falls no faster
-        if least >= wire + margin:
-            continue
-        flat = _is_level(walk, k, nearest, wire) or _is_level(walk, k + 1, nearest, wire)
-        here, there = slope[SCRATCH + k, 0], slope[SCRATCH + (k + 1) % STEPS, 0]
-        between = _slope_at(shape, i, half, bend, k, 0.5, x, y, z, ax, ay, az, bx, by, bz)
-        for part in range(2):
-            first, last = (between, there) if part else (here, between)
-            if first >= -LEAST_SLOPE or last < -LEAST_SLOPE or n >= ROOM:
-                continue
-            low, last = 0.5 * part, max(last, 0.0)
-            at = _minimum(shape, i, half, bend, k, low, low + 0.5, first, last, x, y, z, ax, ay, az, bx, by, bz)
-            c, s, _, _ = _on_curve(half, bend, k, at)
-            px, py, pz = x + c * ax + s * bx, y + c * ay + s * by, z + c * az + s * bz
-            d, nx, ny, nz = _distance(shape, i, px, py, pz)
-            if flat and d >= level - BETTER * (half + bend):
-                continue
-            n = _list(placed, i, out, n, px, py, pz, wire, nx, ny, nz, d, margin, _minimum_number(out, n, k))
-            if shape.kind[i] >= TORUS:
-                # a wire in a narrow hole touches the far side of ring i as well
-                half_i, bend_i, wire_i = ring_size(shape, i)
-                d, nx, ny, nz = _core_distance(px, py, pz, half_i, -bend_i)
-                n = _list(placed, i, out, n, px, py, pz, wire, nx, ny, nz, d - wire_i, margin, FAR_SIDE + 2 * k + part)
-    deepest = -math.inf
-    for q in range(n):
-        deepest = max(deepest, out.depth[q])
-    if deepest >= wire - nearest - BETTER * (half + bend):
-        return n
-    # the nearest step lies on a stretch too short to be level and too even to have a minimum
-    n, _ = _level_point(
-        shape, placed, i, half, bend, wire, nearest_step, x, y, z, ax, ay, az, bx, by, bz, margin, out, n, level
-    )
-    return n
-
-
-@inline
-def _slope_at(shape, i, half, bend, k, part, x, y, z, ax, ay, az, bx, by, bz):
-    """How the distance from shape i changes along the curve, between steps."""
-    c, s, tc, ts = _on_curve(half, bend, k, part)
-    _, nx, ny, nz = _distance(shape, i, x + c * ax + s * bx, y + c * ay + s * by, z + c * az + s * bz)
-    return nx * (tc * ax + ts * bx) + ny * (tc * ay + ts * by) + nz * (tc * az + ts * bz)
-
-
-@kernel
-def sphere_ring(shape, placed, i, j, margin, out):
+def sphere_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
     """One point in closed form; a ball that also reaches the far side of the ring, as when it sits in it, is walked."""
     pos, radius = placed.pos, shape.size[i, 0]
     half, bend, wire = ring_size(shape, j)
     x, y, z = pos[i, 0], pos[i, 1], pos[i, 2]
-    u, v, w = to_frame(placed, j, x, y, z)
-    distance, nx, ny, nz = _core_distance(u, v, w, half, bend)
+    p = to_frame(placed, j, x, y, z)
+    distance, n = core_distance(p, half, bend)
     reach = wire + radius + margin
     if distance >= reach:
         return 0
-    across, _, _, _ = _core_distance(u, v, w, half, -bend)
-    if across < reach:
-        return shape_ring(shape, placed, i, j, margin, out)
-    return ball_in_frame(placed, j, out, 0, x, y, z, radius, nx, ny, nz, distance - wire, margin, MINIMA)
-
-
-@inline
-def _minimum_number(out, n, k):
-    """The feature of a minimum: its quarter of the ring, and whether it is the first or a later one there."""
-    number = MINIMA + 8 * (k // 8)
-    for q in range(n):
-        if out.feature[q] >= MINIMA and out.feature[q] // 8 == number // 8:
-            number += 1
-    return number
-
-
-@inline
-def _list(placed, i, out, n, x, y, z, wire, nx, ny, nz, distance, margin, feature):
-    """List the wire about a point in the frame of shape i."""
-    gap = distance - wire
-    if gap >= margin:
-        return n
-    back = wire + 0.5 * gap
-    x, y, z = turned(placed.rot, i, x - back * nx, y - back * ny, z - back * nz)
-    nx, ny, nz = turned(placed.rot, i, -nx, -ny, -nz)
-    pos = placed.pos
-    return put(out, n, pos[i, 0] + x, pos[i, 1] + y, pos[i, 2] + z, nx, ny, nz, -gap, feature)
-
-
-@inline
-def _is_level(walk, k, nearest, wire):
-    return walk[SCRATCH + k % STEPS] < nearest + LEVEL * wire
-
-
-@inline
-def _is_end(walk, k, nearest, wire, ahead):
-    """Whether a level stretch of three steps or more ends at step k."""
-    return (
-        _is_level(walk, k, nearest, wire)
-        and _is_level(walk, k + STEPS - ahead, nearest, wire)
-        and _is_level(walk, k + STEPS - 2 * ahead, nearest, wire)
-        and not _is_level(walk, k + STEPS + ahead, nearest, wire)
-    )
+    if core_distance(p, half, -bend)[0] < reach:
+        return shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out)
+    return ball_in_frame(placed, j, out, 0, x, y, z, radius, n[0], n[1], n[2], distance - wire, margin, MINIMA)
 
 
 @kernel
-def _level_points(shape, placed, i, j, x, y, z, ax, ay, az, bx, by, bz, nearest, margin, out):
-    """List ends and middles of level stretches; how many, and the least distance among them."""
-    walk = out.depth
-    half, bend, wire = ring_size(shape, j)
-    around = 0
-    for k in range(STEPS):
-        around += 1 if _is_level(walk, k, nearest, wire) else 0
-    n, least = 0, math.inf
-    if around < 3:
-        return n, least
-    first = 0
-    while around < STEPS and first < STEPS and not _is_end(walk, first, nearest, wire, -1):
-        first += 1
-    begin = -1
-    for step in range(STEPS):
-        k = (first + step) % STEPS
-        if around == STEPS:
-            wanted = k % 8 == 0
-            begin = -1
+def shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
+    """Points of a torus or link, i or j, with any other shape; of two rings j is walked."""
+    ring, it, way = (i, j, 1.0) if shape.kind[j] >= MESH else (j, i, -1.0)
+    half, bend, wire = ring_size(shape, ring)
+    p, r = placed.pos[ring], placed.rot[ring]
+    x = into(placed.rot[it], (r[0, 0], r[1, 0], r[2, 0]))
+    y = into(placed.rot[it], (r[0, 1], r[1, 1], r[2, 1]))
+    curve = Curve(half, bend, wire, place(placed, it, (p[0], p[1], p[2])), x, y)
+    s.seed[0] = -1
+    other = Other(shape, hull, mesh, field, it, wire + margin, s.seed)
+    limit = half + bend + wire + margin
+    centre, _ = distance_from(other, curve.centre, limit)
+    if centre >= limit:
+        return 0
+    nearest_step = _walk(other, curve, s)
+    nearest = s.gap[nearest_step]
+    if nearest - 0.5 * longest_step(curve) >= other.reach:
+        return 0
+    count, level = _level_points(other, curve, s, nearest, margin, out)
+    count, least, where = _minima(other, curve, s, nearest, level, margin, out, count)
+    deepest = -math.inf
+    for q in range(count):
+        deepest = max(deepest, out.depth[q])
+    if deepest < wire - min(nearest, least) - BETTER * (half + bend):
+        # the nearest place lies on a stretch too short to be level and too even, or too rough, to show its minimum
+        if nearest <= least:
+            count, _ = _fixed_point(other, curve, s, nearest_step, margin, out, count, level)
         else:
-            if _is_end(walk, k, nearest, wire, -1):
-                begin = step
-            wanted = begin == step
-            if begin >= 0 and _is_end(walk, k, nearest, wire, 1):
-                wanted = True
-                middle = (first + (begin + step) // 2) % STEPS
-                n, least = _level_point(
-                    shape, placed, i, half, bend, wire, middle, x, y, z, ax, ay, az, bx, by, bz, margin, out, n, least
-                )
-                begin = -1
-        if wanted:
-            n, least = _level_point(
-                shape, placed, i, half, bend, wire, k, x, y, z, ax, ay, az, bx, by, bz, margin, out, n, least
-            )
-    return n, least
+            q, _ = on_curve(curve, where, 0.5)
+            d, n = distance_from(other, q, limit)
+            count = _list(other, wire, s, where, q, d, n, margin, out, count, _minimum_number(out, count, where))
+    count = _spread(other, curve, s, nearest, margin, out, count)
+    return _to_world(placed, it, way, out, count)
 
 
 @kernel
-def _level_point(shape, placed, i, half, bend, wire, k, x, y, z, ax, ay, az, bx, by, bz, margin, out, n, least):
-    """List the wire at step k."""
-    c, s, _, _ = _on_step(half, bend, k)
-    px, py, pz = x + c * ax + s * bx, y + c * ay + s * by, z + c * az + s * bz
-    d, nx, ny, nz = _distance(shape, i, px, py, pz)
-    return _list(placed, i, out, n, px, py, pz, wire, nx, ny, nz, d, margin, k), min(least, d)
+def _walk(other, curve, s):
+    """Fill the scratch step by step; returns the nearest step."""
+    longest = longest_step(curve)
+    far = other.reach + AHEAD * longest
+    nearest, nearest_step, limit, k = math.inf, 0, far, 0
+    while k < STEPS:
+        p, t = on_step(curve, k)
+        d, n = distance_from(other, p, limit)
+        s.gap[k], s.slope[k] = d, dot(n, t)
+        s.near[k] = abs(d) if dot(n, n) > 0.5 else far
+        if d < nearest:
+            nearest, nearest_step = d, k
+        skip = min(int(max((d - other.reach) / max(longest, 1e-300) - 0.5, 0.0)), STEPS - 1 - k)
+        for q in range(k + 1, k + 1 + skip):
+            s.gap[q], s.slope[q], s.near[q] = d - (q - k) * longest, 0.0, far
+        limit = min(far, (s.near[k] + (skip + 1) * longest) * (1.0 + 1e-9))
+        k += 1 + skip
+    return nearest_step
 
 
 @kernel
-def _minimum(shape, i, half, bend, k, low, high, here, there, x, y, z, ax, ay, az, bx, by, bz):
+def _minima(other, curve, s, nearest, level, margin, out, count):
+    """List the places where the distance turns from falling to rising, found to rounding.
+
+    Returns how many points there are then, and the nearest half step: its distance and the step before it.
+    """
+    longest = longest_step(curve)
+    least, where = math.inf, 0
+    for k in range(STEPS):
+        after = (k + 1) % STEPS
+        if 0.5 * (s.gap[k] + s.gap[after] - longest) >= other.reach:  # a distance falls no faster
+            continue
+        begins, ends = _in_stretch(s, k, nearest, curve.wire), _in_stretch(s, after, nearest, curve.wire)
+        even = max(abs(s.slope[k]), abs(s.slope[after])) < EVEN
+        flat, parts = begins or ends, 1 if begins and ends and even else 2
+        limit = (min(s.near[k], s.near[after]) + longest) * (1.0 + 1e-9)
+        between = 0.0
+        if parts == 2:
+            p, t = on_curve(curve, k, 0.5)
+            d, n = distance_from(other, p, limit)
+            between = dot(n, t)
+            if d < least:
+                least, where = d, k
+        for part in range(parts):
+            first = between if part == 1 else s.slope[k]
+            last = between if part == 0 and parts == 2 else s.slope[after]
+            if first >= -LEAST_SLOPE or last < -LEAST_SLOPE or count >= ROOM:
+                continue
+            low = 0.5 * part
+            at = _minimum(other, curve, k, low, low + 1.0 / parts, first, max(last, 0.0), limit)
+            p, _ = on_curve(curve, k, at)
+            d, n = distance_from(other, p, limit)
+            if flat and d >= level - BETTER * (curve.half + curve.bend):
+                continue
+            number = _minimum_number(out, count, k)
+            count = _list(other, curve.wire, s, k, p, d, n, margin, out, count, number)
+            if other.shape.kind[other.i] == TORUS or other.shape.kind[other.i] == TORUS + 1:
+                # a wire in a narrow hole touches the far side of the other ring as well
+                half, bend, wire = ring_size(other.shape, other.i)
+                d, n = core_distance(p, half, -bend)
+                number = FAR_SIDE + 2 * k + part
+                count = _list(other, curve.wire, s, k, p, d - wire, n, margin, out, count, number)
+    return count, least, where
+
+
+@inline
+def _slope_at(other, curve, k, part, limit):
+    """How the distance changes along the curve, between steps."""
+    p, t = on_curve(curve, k, part)
+    _, n = distance_from(other, p, limit)
+    return dot(n, t)
+
+
+@kernel
+def _minimum(other, curve, k, low, high, here, there, limit):
     """Which part of the way from step k to the next the slope turns from falling to rising, between low and high.
 
     Regula falsi (Illinois) first; a slope that jumps, at an edge of a shape's inside, is left to halving.
@@ -337,7 +207,7 @@ def _minimum(shape, i, half, bend, k, low, high, here, there, x, y, z, ax, ay, a
         part = (low * there - high * here) / (there - here)
         if step > 8 or not (part > low and part < high):
             part = 0.5 * (low + high)
-        rise = _slope_at(shape, i, half, bend, k, part, x, y, z, ax, ay, az, bx, by, bz)
+        rise = _slope_at(other, curve, k, part, limit)
         if abs(rise) < LEAST_SLOPE or high - low < 1e-10:
             return part
         if rise < 0.0:
@@ -351,3 +221,144 @@ def _minimum(shape, i, half, bend, k, low, high, here, there, x, y, z, ax, ay, a
                 here *= 0.5
             side = 1
     return 0.5 * (low + high)
+
+
+@inline
+def _minimum_number(out, count, k):
+    """The feature of a minimum: its quarter of the ring, and whether it is the first or a later one there."""
+    number = MINIMA + 8 * (k // QUARTER)
+    for q in range(count):
+        feature = out.feature[q]
+        if MINIMA <= feature < FAR_SIDE and feature // 8 == number // 8:
+            number += 1
+    return number
+
+
+@kernel
+def _list(other, wire, s, k, p, d, n, margin, out, count, feature):
+    """List the wire about the point `p` of the core near step `k`, in the frame of the other shape."""
+    begin, shape, i = count, other.shape, other.i
+    if shape.kind[i] >= MESH:
+        if shape.kind[i] == MESH:
+            count = touch_ball(other.mesh, shape.asset[i], p, wire, margin, out, begin, 0)
+        else:
+            count = touch_ball_on_field(other.field, shape.asset[i], p, wire, margin, out, begin, 0)
+        count = _deepest_of(out, begin, count)
+    elif d - wire < margin:
+        back = 0.5 * (wire + d)
+        count = put(
+            out, begin, p[0] - back * n[0], p[1] - back * n[1], p[2] - back * n[2], n[0], n[1], n[2], wire - d, feature
+        )
+    for q in range(begin, count):
+        out.feature[q], s.taken[q] = feature + PLACES * (q - begin), k
+    return count
+
+
+@inline
+def _deepest_of(out, begin, count):
+    """Keep the deepest few of the points from `begin` on, in their order."""
+    while count > begin + FACES:
+        least = begin
+        for q in range(begin + 1, count):
+            if out.depth[q] < out.depth[least]:
+                least = q
+        count -= 1
+        for q in range(least, count):
+            for c in range(3):
+                out.point[q, c], out.normal[q, c] = out.point[q + 1, c], out.normal[q + 1, c]
+            out.depth[q] = out.depth[q + 1]
+    return count
+
+
+@inline
+def _is_level(s, k, nearest, wire):
+    return s.gap[k % STEPS] < nearest + LEVEL * wire
+
+
+@inline
+def _in_stretch(s, k, nearest, wire):
+    """Whether step k lies on a level stretch of three steps or more."""
+    if not _is_level(s, k, nearest, wire):
+        return False
+    before, after = _is_level(s, k + STEPS - 1, nearest, wire), _is_level(s, k + 1, nearest, wire)
+    return (
+        (before and after)
+        or (before and _is_level(s, k + STEPS - 2, nearest, wire))
+        or (after and _is_level(s, k + 2, nearest, wire))
+    )
+
+
+@inline
+def _is_end(s, k, nearest, wire, ahead):
+    """Whether a level stretch of three steps or more ends at step k."""
+    return _in_stretch(s, k, nearest, wire) and not _is_level(s, k + STEPS + ahead, nearest, wire)
+
+
+@kernel
+def _level_points(other, curve, s, nearest, margin, out):
+    """List ends and middles of level stretches; how many, and the least distance among them."""
+    wire, around = curve.wire, 0
+    for k in range(STEPS):
+        around += 1 if _is_level(s, k, nearest, wire) else 0
+    count, least = 0, math.inf
+    if around < 3:
+        return count, least
+    if around == STEPS:
+        for k in range(0, STEPS, QUARTER):
+            count, least = _fixed_point(other, curve, s, k, margin, out, count, least)
+        return count, least
+    first = 0
+    while first < STEPS and not _is_end(s, first, nearest, wire, -1):
+        first += 1
+    begin = -1
+    for step in range(STEPS):
+        k = (first + step) % STEPS
+        if _is_end(s, k, nearest, wire, -1):
+            begin = step
+            count, least = _fixed_point(other, curve, s, k, margin, out, count, least)
+        elif begin >= 0 and _is_end(s, k, nearest, wire, 1):
+            middle = (first + (begin + step) // 2) % STEPS
+            count, least = _fixed_point(other, curve, s, middle, margin, out, count, least)
+            count, least = _fixed_point(other, curve, s, k, margin, out, count, least)
+            begin = -1
+    return count, least
+
+
+@kernel
+def _fixed_point(other, curve, s, k, margin, out, count, least):
+    """List the wire at step k."""
+    p, _ = on_step(curve, k)
+    d, n = distance_from(other, p, (s.near[k] + 1e-300) * (1.0 + 1e-9))
+    return _list(other, curve.wire, s, k, p, d, n, margin, out, count, k), min(least, d)
+
+
+@kernel
+def _spread(other, curve, s, nearest, margin, out, count):
+    """List fixed places on parts of the ring that have no point yet, the farthest along it from all others first."""
+    tried = 0
+    while 0 < count < ROOM:
+        best, top = -1, SPARSE
+        for k in range(0, STEPS, QUARTER):
+            if tried >> k & 1 or s.gap[k] >= other.reach or _in_stretch(s, k, nearest, curve.wire):
+                continue
+            apart = STEPS
+            for q in range(count):
+                off = abs(s.taken[q] - k)
+                apart = min(apart, off, STEPS - off)
+            if apart > top:
+                best, top = k, apart
+        if best < 0:
+            break
+        tried |= 1 << best
+        count, _ = _fixed_point(other, curve, s, best, margin, out, count, 0.0)
+    return count
+
+
+@inline
+def _to_world(placed, it, way, out, count):
+    """Points and normals in the frame of the other shape become those of the world, with the normals towards i."""
+    for k in range(count):
+        q, m = out.point[k], out.normal[k]
+        q[0], q[1], q[2] = world(placed, it, (q[0], q[1], q[2]))
+        m[0], m[1], m[2] = out_of(placed.rot[it], (way * m[0], way * m[1], way * m[2]))
+    return count

@@ -20,6 +20,7 @@ from plant.collide.hull import Hulls, build_hulls
 from plant.collide.mesh import Meshes, build_meshes
 from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
 from plant.collide.place import place_ground, place_shapes
+from plant.collide.ring import RingScratch, new_ring_scratch
 from plant.collide.shapes import Field, Hull, Mesh, Shape
 from plant.kinds import BodyKind
 
@@ -39,6 +40,7 @@ class Scene(NamedTuple):
     out: Manifold
     convex: ConvexScratch
     crossing: Crossing
+    ring: RingScratch
     table: I2  # [kind, kind] address of the kernel of each pair of kinds, 0 = they never meet
 
 
@@ -112,6 +114,7 @@ def build_scene(
         out=new_manifold(),
         convex=new_convex_scratch(),
         crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) + len(fields) > 1 else 1),
+        ring=new_ring_scratch(),
         table=table,
     )
 

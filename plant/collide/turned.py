@@ -14,6 +14,7 @@ from hilnode.jit import inline, kernel
 from plant.collide.round import along, put
 
 STANDING = 0.05  # sine of the angle [3 degrees] between axis and normal up to which a disc counts as standing
+THIRD = math.sqrt(3.0)  # tangent of 60 degrees
 BETTER = 1e-5  # of the radius: as much deeper than the fixed points must the lowest one be to be listed as well
 
 
@@ -70,8 +71,20 @@ def cylinder_plane(shape, placed, i, j, margin, out):
 
 @kernel
 def cone_plane(shape, placed, i, j, margin, out):
-    """Standing on its base: 4 or 5 points; lying on its slant side: the tip and one of the rim; on either: 1."""
+    """Standing on its base: 4 or 5 points; lying on its slant side: the tip and one of the rim; on either: 1.
+
+    Tilted, it has two more points of the rim if they are within the margin: they hold a base that comes down fast.
+    """
     radius, half = shape.size[i, 0], shape.size[i, 1]
     nx, ny, nz, height = _normal_in(placed, i, j)
     n = _rim(placed, i, j, out, 0, radius, -half, nx, ny, nz, height, margin, 0)
-    return _low(placed, i, j, out, n, 0.0, 0.0, half, height + half * nz, margin, 8)
+    n = _low(placed, i, j, out, n, 0.0, 0.0, half, height + half * nz, margin, 8)
+    sine = math.sqrt(nx * nx + ny * ny)
+    if sine < STANDING:
+        return n
+    for side in range(2):  # a third of the way round from the lowest point
+        u, v = 0.5 * radius * nx / sine, 0.5 * radius * ny / sine
+        across = THIRD if side == 0 else -THIRD
+        u, v = u - across * v, v + across * u
+        n = _low(placed, i, j, out, n, u, v, -half, height - half * nz + nx * u + ny * v, margin, 5 + side)
+    return n

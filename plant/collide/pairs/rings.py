@@ -10,18 +10,14 @@ from plant.collide.scene import view_scene
 
 def _sphere_ring(scene, i, j, margin):
     s = view_scene(scene)
-    return sphere_ring(s.shape, s.placed, i, j, margin, s.out)
+    return sphere_ring(s.shape, s.placed, s.hull, s.mesh, s.field, s.ring, i, j, margin, s.out)
 
 
 def _shape_ring(scene, i, j, margin):
     s = view_scene(scene)
-    return shape_ring(s.shape, s.placed, i, j, margin, s.out)
+    return shape_ring(s.shape, s.placed, s.hull, s.mesh, s.field, s.ring, i, j, margin, s.out)
 
 
-for _kind in (Kind.TORUS, Kind.LINK):
-    pair(Kind.SPHERE, _kind)(_sphere_ring)
-    for _other in (Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE, Kind.PLANE):
-        pair(_other, _kind)(_shape_ring)
-pair(Kind.TORUS, Kind.TORUS)(_shape_ring)
-pair(Kind.TORUS, Kind.LINK)(_shape_ring)
-pair(Kind.LINK, Kind.LINK)(_shape_ring)
+for _one in (Kind.TORUS, Kind.LINK):
+    for _other in Kind:
+        pair(min(_one, _other), max(_one, _other))(_sphere_ring if _other == Kind.SPHERE else _shape_ring)

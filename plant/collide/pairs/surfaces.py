@@ -1,13 +1,14 @@
-"""Everything against meshes and height fields."""
+"""Everything but tori and links against meshes and height fields."""
 
 from __future__ import annotations
 
 from plant.collide.field import capsule_field, sphere_field
 from plant.collide.field_convex import convex_field
+from plant.collide.mesh_capsule import capsule_mesh
 from plant.collide.mesh_convex import convex_mesh
 from plant.collide.mesh_field import mesh_field
 from plant.collide.mesh_mesh import mesh_mesh
-from plant.collide.mesh_round import capsule_mesh, link_mesh, sphere_mesh, torus_mesh
+from plant.collide.mesh_round import sphere_mesh
 from plant.collide.model import Kind
 from plant.collide.near import pair
 from plant.collide.plane_mesh import plane_mesh
@@ -24,18 +25,6 @@ def _sphere_mesh(scene, i, j, margin):
 def _capsule_mesh(scene, i, j, margin):
     s = view_scene(scene)
     return capsule_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
-
-
-@pair(Kind.TORUS, Kind.MESH)
-def _torus_mesh(scene, i, j, margin):
-    s = view_scene(scene)
-    return torus_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
-
-
-@pair(Kind.LINK, Kind.MESH)
-def _link_mesh(scene, i, j, margin):
-    s = view_scene(scene)
-    return link_mesh(s.shape, s.placed, s.mesh, i, j, margin, s.out)
 
 
 @pair(Kind.BOX, Kind.MESH)

@@ -146,7 +146,7 @@ def test_a_height_that_changes_is_seen_at_once():
     np.testing.assert_allclose(scene.out.depth[0], 0.05, atol=1e-12)
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(20000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_capsule_has_the_distance_that_coal_finds(count):
     scene, vertex, triangle = field_scene(Kind.CAPSULE, [0.2, 0.5], hills)
     rng, found, theirs, body = np.random.default_rng(8), 0, coal_mesh(vertex, triangle), coal.Capsule(0.2, 1.0)

@@ -16,6 +16,7 @@ from hilnode.record import Record
 from plant.collide import mesh as meshes
 from plant.collide import mesh_round
 from plant.collide.mesh import MeshError, build_meshes, view_meshes
+from plant.collide.mesh_capsule import capsule_mesh
 from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
 
 
@@ -26,17 +27,7 @@ def sphere(s, p, m, o, margin):
 
 @kernel
 def capsule(s, p, m, o, margin):
-    return mesh_round.capsule_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
-
-
-@kernel
-def torus(s, p, m, o, margin):
-    return mesh_round.torus_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
-
-
-@kernel
-def link(s, p, m, o, margin):
-    return mesh_round.link_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
+    return capsule_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
 
 
 @kernel
@@ -280,10 +271,10 @@ def test_ball_beside_the_border_of_an_open_sheet_or_below_it():
     assert scene.hit(sphere) == 0
 
 
-# ---- capsules, tori, links
+# ---- capsules
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(20000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_capsule_has_the_distance_that_coal_finds(count):
     vertex, triangle = grid(16, 2.0, hills)
     scene = Scene([1, 9], [[0.2, 0.5], [1]], build_meshes([(vertex, triangle)]))
@@ -322,44 +313,3 @@ def test_capsule_through_a_floor_is_lifted_out_by_its_lower_end():
     assert n >= 1
     assert abs(scene.out.depth[:n].max() - 0.9) < 1e-9
     np.testing.assert_allclose(scene.out.normal[:n], [(0, 0, 1)] * n, atol=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "size", "run"), [(7, [0.5, 0.1], torus), (8, [0.4, 0.3, 0.1], link)])
-def test_ring_over_a_floor_reaches_as_low_as_its_closed_form(kind, size, run):
-    """Lowest point of a torus: ring * sin(tilt) + wire below the centre; a link adds its straight part."""
-    scene = Scene([kind, 9], [size, [1]], build_meshes([grid(21, 3.0, lambda x, y: 0 * x)]))
-    rng = np.random.default_rng(9)
-    for _ in range(300):
-        turn = random_turn(rng)
-        half, ring, wire = ([0.0, *size])[-3:]
-        low = half * abs(turn[2, 0]) + ring * np.hypot(turn[2, 0], turn[2, 1]) + wire
-        height = low - rng.uniform(0.0, 0.09)
-        scene.put(0, (0.1, 0.2, height), turn)
-        n = scene.hit(run, 0.01)
-        assert n >= 1
-        assert abs(scene.out.depth[:n].max() - (low - height)) < 1e-9
-        np.testing.assert_allclose(scene.out.normal[:n], [(0, 0, 1)] * n, atol=1e-9)
-        scene.put(0, (0.1, 0.2, low + 0.011), turn)
-        assert scene.hit(run, 0.01) == 0
-
-
-def test_torus_on_a_peg_touches_where_the_core_is_nearest():
-    """A ring hung over the edge of a block: depth from a fine search over the core."""
-    vertex, triangle = block(0.3, 2.0, 0.5)
-    scene = Scene([7, 9], [[1.0, 0.2], [1]], build_meshes([(vertex, triangle)]))
-    rng, angle = np.random.default_rng(10), np.linspace(0, 2 * np.pi, 20001)
-    found = 0
-    for _ in range(400):
-        turn, p = random_turn(rng), rng.uniform(-1.0, 1.0, 3)
-        core = np.stack([np.cos(angle), np.sin(angle), 0 * angle]).T @ turn.T + p
-        outside = np.maximum(np.abs(core) - (0.3, 2.0, 0.5), 0)
-        distance = np.linalg.norm(outside, axis=1).min()
-        scene.put(0, p, turn)
-        n = scene.hit(torus, 0.05)
-        if distance > 0.251:
-            assert n == 0
-        elif distance > 0.01:
-            found += 1
-            assert n > 0
-            assert abs(scene.out.depth[:n].max() - (0.2 - distance)) < 1e-4
-    assert found > 10

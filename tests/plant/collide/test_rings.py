@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from primitive_pairs import Body, Found, Kind, random_turn, runner
+from primitive_pairs import Body, Found, Kind
+from ring_cases import KINDS, MARGIN, balls, random_body, random_pair, rings
 from scipy.ndimage import minimum_filter1d
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from plant.collide.ring import BETTER, MINIMA, shape_ring, sphere_ring
+from plant.collide.ring import BETTER, MINIMA
 
-rings = runner(shape_ring)
-balls = runner(sphere_ring)
-OTHERS = {Kind.SPHERE: 1, Kind.CAPSULE: 2, Kind.BOX: 3, Kind.CYLINDER: 2, Kind.CONE: 2, Kind.PLANE: 0}
-KINDS = [*((kind, ring) for kind in (*OTHERS, Kind.TORUS) for ring in (Kind.TORUS, Kind.LINK)), (Kind.LINK, Kind.LINK)]
 EACH = pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: "_".join(k.name.lower() for k in kinds))
 PLANE = Body(Kind.PLANE, [])
-MARGIN = 0.1
 
 
 def about(x: float, y: float, z: float) -> np.ndarray:
@@ -71,25 +67,6 @@ def _polygon(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return np.where(outside > 0, nearest, -nearest)
 
 
-def random_body(kind: Kind, rng: np.random.Generator) -> Body:
-    if kind == Kind.TORUS:
-        size = rng.uniform(0.5, 1.0) * np.array([1.0, rng.uniform(0.05, 0.4)])
-    elif kind == Kind.LINK:
-        size = rng.uniform(0.5, 1.0) * np.array([rng.uniform(0.1, 2.0), 1.0, rng.uniform(0.05, 0.4)])
-    else:
-        size = np.exp(rng.uniform(-2, 0, OTHERS[kind]))
-    return Body(kind, size, rng.normal(size=3), random_turn(rng))
-
-
-def random_pair(kinds: tuple[Kind, Kind], rng: np.random.Generator) -> tuple[Body, Body]:
-    i, j = random_body(kinds[0], rng), random_body(kinds[1], rng)
-    way = rng.normal(size=3)
-    far = rng.uniform(0, 0.8) * (np.sum(i.size) + np.sum(j.size)) * way / np.linalg.norm(way)
-    if kinds[0] == Kind.PLANE:
-        far = rng.uniform(-0.5, 1.0) * np.sum(j.size) * np.asarray(i.turn)[:, 2]
-    return i, j._replace(at=i.at + far)
-
-
 def check(i: Body, j: Body, found: Found) -> None:
     wire = j.size[-1]
     curve = core(j, 4000)
@@ -111,7 +88,9 @@ def check(i: Body, j: Body, found: Found) -> None:
             assert np.linalg.norm(found.point + half - curve[k], axis=1).min() < wire + 0.25 * max(j.size)
     if along.min() > -0.5 * wire:
         assert distance(i, found.point - half) == pytest.approx(0.0, abs=2e-5)
-        assert cKDTree(curve).query(found.point + half)[0] == pytest.approx(wire, rel=0.05)
+        from_core, fixed = cKDTree(curve).query(found.point + half)[0], found.feature < MINIMA
+        assert from_core[~fixed] == pytest.approx(wire, rel=0.05)
+        assert (from_core < 1.05 * wire).all()  # a ball about a fixed place does not show where the wire is steep
 
 
 def minima(along: np.ndarray, apart: int = 160) -> list[int]:
@@ -131,13 +110,6 @@ def sweep(kinds: tuple[Kind, Kind], count: int, seed: int) -> None:
 @EACH
 def test_random_pairs_agree_with_dense_samples(kinds: tuple[Kind, Kind]) -> None:
     sweep(kinds, 40 if kinds[0] >= Kind.TORUS else 150, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@EACH
-def test_many_random_pairs_agree_with_dense_samples(kinds: tuple[Kind, Kind]) -> None:
-    sweep(kinds, 600 if kinds[0] >= Kind.TORUS else 7000, 2)
 
 
 @EACH

@@ -28,10 +28,6 @@ FAST = {
     "link": Link(0.05, 0.025, 0.01),
     "mesh": Mesh(*block(0.05, 0.04, 0.03)),
 }
-ONE_POINT = (
-    "only the nearest point of a ring or capsule is listed, not what comes after it: the body is flung round that "
-    "point by more than a radian in one step, and is behind the wall"
-)
 MESH_AT_BOX = "a sixth of the meshes pass through the box, some by metres: convex_mesh; the cause is not known"
 MESH_AT_FIELD = "a fifth of the meshes dip in by up to their own size on the way out again; the cause is not known"
 ON_BUMPS = (
@@ -40,10 +36,6 @@ ON_BUMPS = (
 )
 FAULTS = {
     ("hull", "bumpy_sheet"): ON_BUMPS,
-    **{("capsule", wall): ONE_POINT for wall in ("thin_box",)},
-    **{("cone", wall): ONE_POINT for wall in ("plane",)},
-    **{("torus", wall): ONE_POINT for wall in ("thin_box", "sheet", "two_triangles", "bumpy_sheet", "plane")},
-    **{("link", wall): ONE_POINT for wall in ("thin_box", "plane")},
     ("mesh", "thin_box"): MESH_AT_BOX,
     ("mesh", "field"): MESH_AT_FIELD,
 }
