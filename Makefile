@@ -39,6 +39,7 @@ bench: $(VENV)/.ready-dev  ## the node's timing beside its peers; needs cyclicte
 bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo and PyBullet
 	$(BIN)/python tools/bench_engine.py
 	$(BIN)/python tools/bench_articulated.py
+	$(BIN)/python tools/bench_natural.py
 
 bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
 	$(BIN)/python tools/bench_far.py

@@ -20,13 +20,16 @@ from plant.collide.model import Kind
 from plant.collide.near import known_pairs, pair_table
 from plant.collide.scene import Placement, Scene, build_scene
 from plant.hashing import new_table
-from plant.smooth.material import smooth_table
-from plant.smooth.model import new_response
-from plant.spook import stages
+from plant.natural.builder import Options
+from plant.natural.core import Core
+from plant.natural.step import natural_stage
+from plant.smooth.material import ForceLaw, force_law, smooth_table
+from plant.smooth.model import Law, new_response
+from plant.spook import stages, step_stage
 from plant.stages import call_stage
 from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
 
-STEPPERS = {"spook": model.Stepper.SPOOK, "linearised": model.Stepper.LINEARISED, "projected": model.Stepper.PROJECTED}
+STEPPERS = {s.name.lower(): s for s in model.Stepper}
 COLLISIONS = 256  # entries that the log of collisions keeps
 SOLVERS = {s.name.lower(): s for s in model.Solver}
 
@@ -59,6 +62,7 @@ class Engine:
     material_names: list[str]
     shapes_taken: int
     let_go: set[str] = field(default_factory=set)  # joints that hold again when their body is switched on
+    core: Core | None = None  # in natural coordinates, if that is what steps
 
     def step(self, count: int = 1) -> int:
         """Advance; 0 or the status that ended it."""
@@ -74,6 +78,11 @@ class Engine:
 
     def reaction(self, joint: str) -> NDArray[np.float64]:
         """What the locked rows of a joint push with [N, N m]: on b along the row, on a against it."""
+        if self.core is not None and joint in self.core.shared:
+            raise WorldError(
+                f"joint {joint!r} is shared points and vectors, which have no reaction of their own: "
+                "compile with natural=Options(share=False)"
+            )
         return self.content.data.row.force[self.joint_names.index(joint)].copy()
 
     def gap(self) -> float:
@@ -108,6 +117,7 @@ def compile_world(
     friction_rounds: int = 2,
     sweeps: int = 50,
     relaxation: float = 1.0,
+    natural: Options | None = None,
 ) -> Engine:
     """Arrays for `world` at steps of `dt` seconds, with room for so many contacts.
 
@@ -125,10 +135,10 @@ def compile_world(
         contacts,
     )
     setup = _setup(world, dt, stepper, solver, friction_rounds, sweeps, relaxation)
-    materials, material_names = _materials(world, dt)
+    materials, material_names = _materials(world, dt, by_force=stepper == "ali3p")
     made = model.Model(
         setup=setup,
-        stage=stages(),
+        stage=stages(natural_stage if stepper == "ali3p" else step_stage),
         body=zeros(model.Bodies, {"inertia": (room.bodies, 3, 3), "com": (room.bodies, 3)}, room.bodies),
         joint=zeros(model.Joints, entries.joint_shapes(room.joints), room.joints),
         coupling=zeros(model.Couplings, entries.coupling_shapes(room.couplings), room.couplings),
@@ -164,7 +174,12 @@ def compile_world(
     for k, coupling in enumerate(world.couplings.values()):
         entries.write_coupling(content, k, coupling, joint_number)
     entries.find_offsets(engine.record.address)
-    _refuse_open_loops(engine)
+    if stepper == "ali3p":
+        engine.core = Core(content, engine.joint_names, natural or Options())
+        engine.content = engine.core.engine
+        engine.record = Record(engine.content)
+    else:
+        _refuse_open_loops(engine)
     return engine
 
 
@@ -255,6 +270,7 @@ def _setup(world, dt, stepper, solver, rounds, sweeps, relaxation) -> model.Setu
         quiet=4 * dt * math.hypot(gx, gy, gz) if world.quiet is None else world.quiet,
         margin=world.margin,
         sleep_after=world.sleep_after,
+        core=0,
     )
 
 
@@ -295,8 +311,11 @@ def _springs(world: World, room: _Room) -> model.Springs:
     )
 
 
-def _materials(world: World, h: float) -> tuple[model.Materials, list[str]]:
-    """One entry for each pair of materials in use, and their names."""
+def _materials(world: World, h: float, by_force: bool) -> tuple[model.Materials, list[str]]:
+    """One entry for each pair of materials in use, and their names.
+
+    A core that knows contacts by their force only gets a law for every pair: rigid ones are as stiff as they say.
+    """
     names = sorted({s.material for s in world.shapes} | {m for pair in world.materials for m in pair} | {"default"})
     pairs = [(a, b) for i, a in enumerate(names) for b in names[: i + 1]]
     made = [world.materials.get(pair, Material()) for pair in pairs]
@@ -319,9 +338,22 @@ def _materials(world: World, h: float) -> tuple[model.Materials, list[str]]:
         adhesion=column("adhesion"),
         slip=column("slip"),
         pair=pair,
-        smooth=smooth_table([m.law for m in made]),
+        smooth=smooth_table([_stiff_law(m) if by_force and m.law.law == Law.RIGID else m.law for m in made]),
     )
     return table, names
+
+
+def _stiff_law(m: Material) -> ForceLaw:
+    """A linear law with the stiffness, restitution and friction of a rigid pair."""
+    given = {
+        "stiffness": m.stiffness,
+        "exponent": 1.0,
+        "restitution": m.restitution,
+        "friction": m.friction,
+        "stiction": m.friction if m.stiction is None else m.stiction,
+        "adhesion": m.adhesion,
+    }
+    return force_law("hunt_crossley", given)
 
 
 def _scene(world: World, materials: list[str], made: model.Model, data: model.Data, spare: Spare) -> Scene:

@@ -155,7 +155,13 @@ def keep_rows(e):
                 ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
                 p, q = p / size, q / size
                 t[0], t[1], t[2] = p * t[0] + q * ux, p * t[1] + q * uy, p * t[2] + q * uz
-    _log_collisions(contact, e.data.log, e.data.status[STEPS])
+    remember_contacts(contact, e.data.log, e.data.status[STEPS])
+
+
+@kernel
+def remember_contacts(contact, log, step):
+    """The list of this step, kept as the old one of the next; what began to push is logged."""
+    _log_collisions(contact, log, step)
     n_contacts = contact.count[0]
     contact.old_count[0] = n_contacts
     for c in range(n_contacts):

@@ -94,13 +94,18 @@ def cylinder_row(e, c, x):
 
 @kernel
 def keep_pressures(e):
-    """Pressures at the end of the step, by the speeds that the solve has found. Oil does not pull."""
+    """Pressures at the end of the step, by the speeds that the solve has found."""
     cylinder, chamber, rows = e.model.cylinder, e.data.chamber, e.data.bounded
     for k in range(rows.count[0]):
         if rows.kind[k] != HYDRAULIC:
             continue
         c = e.model.actuator.cylinder[rows.of[k]]
-        u = rows.rhs[k] - rows.sigma[k] * rows.value[k] + rows.given[k]
-        p, flow, give = chamber.pressure[c], chamber.flow[c], chamber.give[c]
-        p[0] = max(0.0, p[0] + give[0] * (flow[0] - cylinder.area_a[c] * u))
-        p[1] = max(0.0, p[1] + give[1] * (flow[1] + cylinder.area_b[c] * u))
+        keep_pressure(cylinder, chamber, c, rows.rhs[k] - rows.sigma[k] * rows.value[k] + rows.given[k])
+
+
+@inline
+def keep_pressure(cylinder, chamber, c, u):
+    """Pressures of one cylinder after a step at the speed `u`. Oil does not pull."""
+    p, flow, give = chamber.pressure[c], chamber.flow[c], chamber.give[c]
+    p[0] = max(0.0, p[0] + give[0] * (flow[0] - cylinder.area_a[c] * u))
+    p[1] = max(0.0, p[1] + give[1] * (flow[1] + cylinder.area_b[c] * u))

@@ -39,11 +39,12 @@ class Bound(IntEnum):
 
 
 class Stepper(IntEnum):
-    """How joint rows are written at velocity level."""
+    """How joint rows are written: at velocity level, or in the other core."""
 
     SPOOK = 0  # regularised and stabilised, Nordberg and Servin eq. 9
     LINEARISED = 1  # G v = -g / h, Koerner eq. 2.13
     PROJECTED = 2  # G v = 0, then positions are projected, Koerner eq. 2.14 and 2.15
+    ALI3P = 3  # natural coordinates, index-3 augmented Lagrangian: another core, see `natural`
 
 
 class Solver(IntEnum):

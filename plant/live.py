@@ -204,3 +204,5 @@ def _renew(engine: Engine) -> None:
     d.state.asleep[:] = 0
     d.state.rested[:] = 0.0
     engine.content.scene.far.state[STALE] = 1
+    if engine.core is not None:
+        engine.core.renew(engine.joint_names)

@@ -44,6 +44,7 @@ class Setup(NamedTuple):
     quiet: float  # [m/s] an approach slower than this does not bounce
     margin: float  # [m] a gap across which contacts are listed
     sleep_after: float  # [s] an island that is at rest for so long is put to sleep; 0 = never
+    core: int  # address of the arrays of the core in natural coordinates; 0 = it is not used
 
 
 class Bodies(NamedTuple):

@@ -16,6 +16,7 @@ Three steppers differ in how the joint rows are stabilised: `spook`, `linearised
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from hilnode.jit import kernel
 from hilnode.record import address_of
@@ -84,10 +85,10 @@ def step_stage(address, count):
     return 0
 
 
-def stages() -> Stages:
-    """The addresses of the three, which are compiled now if they never were."""
-    pieces = [compiled_stage(f) for f in (collide_stage, solve_stage, step_stage)]
-    return Stages(*(int(p.address) for p in pieces))
+def stages(step_piece: Callable[[int, int], int] = step_stage) -> Stages:
+    """The addresses of the pieces, which are compiled now if they never were; `solve` only if `step` needs it."""
+    solve = int(compiled_stage(solve_stage).address) if step_piece is step_stage else 0
+    return Stages(int(compiled_stage(collide_stage).address), solve, int(compiled_stage(step_piece).address))
 
 
 @kernel

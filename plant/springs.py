@@ -33,7 +33,7 @@ def spring_rows(e):
         stiffness, damping = spring.stiffness[i], spring.damping[i]
         force = -stiffness * stretch
         if spring.table[i] >= 0:
-            force, stiffness = _look_up(spring, i, stretch)
+            force, stiffness = look_up(spring, i, stretch)
         rows.a[k], rows.b[k], rows.kind[k], rows.of[k] = a, b, SPRING, i
         rows.low[k], rows.high[k] = h * spring.low[i], h * spring.high[i]
         rows.excess[k] = rows.bounce[k] = rows.value[k] = 0.0
@@ -89,7 +89,7 @@ def _arm(d, b, p):
 
 
 @kernel
-def _look_up(spring, i, stretch):
+def look_up(spring, i, stretch):
     """Force that drives the points apart, and the slope of the pull, from the table; beyond its ends the last slope."""
     first, n = spring.table[i], spring.table_size[i]
     k = first

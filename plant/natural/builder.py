@@ -1,0 +1,358 @@
+"""From a compiled world to natural coordinates: entities, combinations and rows, all checked and allocated here.
+
+Every locked axis of a joint becomes either a shared entity or rows; drives, limits, friction, springs, cylinders and
+couplings become rows on the coordinate that they act on. A joint that gives way on purpose is a row that pulls instead
+of one that holds. One that may break is written as rows, because what is shared has no multiplier.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant import model
+from plant.kinds import BodyKind, Bound, Turning
+from plant.natural.integrators import TRAPEZOIDAL, Integrator
+from plant.natural.model import Form, Role
+from plant.natural.sharing import Sharing, Vector
+from plant.world import WorldError, matrix
+
+FIRMNESS = 1e6  # penalty times beta h^2, as a share of the mass that a row feels
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the core steps."""
+
+    integrator: Integrator = TRAPEZOIDAL
+    iterations: int = 3
+    own_mass: bool = False  # projections with the mass matrix alone
+    rounds: int = 2  # of each projection
+    penalty: str = "effective"
+    firmness: float = FIRMNESS
+    share: bool = True  # points and vectors between bodies, where their joints allow it
+    ahead: bool = True  # multipliers from the linear solve; False: from what is violated after it (Luaces eq. 2.59)
+
+
+@dataclass
+class Line:
+    """A linear combination of entities: entity -> share."""
+
+    share: dict[int, float] = field(default_factory=dict)
+
+    def __sub__(self, other: Line) -> Line:
+        out = dict(self.share)
+        for e, s in other.share.items():
+            out[e] = out.get(e, 0.0) - s
+        return Line({e: s for e, s in out.items() if abs(s) > 1e-12})
+
+    def key(self) -> tuple[tuple[int, float], ...]:
+        return tuple(sorted((e, round(s, 12)) for e, s in self.share.items()))
+
+
+@dataclass
+class Row:
+    """A row on its way."""
+
+    form: Form
+    role: Role
+    use: tuple[int, ...]
+    lines: tuple[Line, ...]
+    goal: float = 0.0
+    mass: float = 1.0  # of the lightest body that it holds
+    ratio: tuple[float, ...] = ()
+    stiffness: float = 0.0
+    damping: float = 0.0
+    low: float = -math.inf
+    high: float = math.inf
+    joint: int = -1
+    slot: int = -1
+    actuator: int = -1
+    spring: int = -1
+
+
+class Builder:
+    """Makes the arrays; see `build`."""
+
+    def __init__(self, e: model.Engine, joints: Sequence[str], options: Options) -> None:
+        self.e, self.joint_names, self.options = e, joints, options
+        self.ground = len(e.model.body.mass)
+        body, state = e.model.body, e.data.state
+        told = [int(k) != BodyKind.DYNAMIC for k in body.kind] + [True]
+        sizes = [_size(body.mass[b], body.inertia[b]) for b in range(self.ground)] + [1.0]
+        self.sharing = Sharing(told, sizes)
+        self.pos = [*state.pos, np.zeros(3)]
+        self.rot = [*(matrix(q) for q in state.quat), np.eye(3)]
+        self.lines: dict[tuple[tuple[int, float], ...], int] = {}
+        self.line_list: list[Line] = []
+        self.rows: list[Row] = []
+        self.seen: set[tuple[int, int]] = set()
+        self.measures: dict[tuple[int, int], int] = {}
+        self.shared: set[tuple[int, str]] = set()  # (joint, "point" or "axis" or "turn")
+
+    def body(self, number: int) -> int:
+        return self.ground if number < 0 else int(number)
+
+    def run(self) -> Builder:
+        """All of it."""
+        joint = self.e.model.joint
+        live = [j for j, name in enumerate(self.joint_names) if name and joint.on[j]]
+        if self.options.share:
+            for j in live:
+                self._share(j)
+        for b in range(self.ground):
+            if not self.sharing.frames[b].told:
+                self.sharing.complete(b)
+        self._spread_frames()
+        for b in range(self.ground):
+            if not self.sharing.frames[b].told:
+                self._rigid(b)
+        for j in live:
+            self._joint(j)
+        self._actuators()
+        self._springs()
+        self._couplings()
+        return self
+
+    def masses(self, thicker: float = 0.0) -> NDArray[np.float64]:
+        """Mass matrices of bodies, or of bodies that are a little thicker than they are."""
+        body = self.e.model.body
+        out = np.zeros((self.ground + 1, 4, 4))
+        for b in range(self.ground):
+            if self.sharing.frames[b].told:
+                continue
+            tensor = body.inertia[b]
+            spread = np.zeros((4, 4))
+            spread[0, 0] = body.mass[b]
+            spread[1:, 1:] = (0.5 + thicker) * np.trace(tensor) * np.eye(3) - tensor
+            out[b] = self.part[b] @ spread @ self.part[b].T
+        return out
+
+    # features of joints
+
+    def _features(self, j: int, side: int) -> tuple[int, Vector, NDArray[np.float64]]:
+        """Body, anchor and joint axes (by columns) in its axes."""
+        joint = self.e.model.joint
+        b = int((joint.a, joint.b)[side][j])
+        return self.body(b), (joint.pa, joint.pb)[side][j], matrix((joint.qa, joint.qb)[side][j])
+
+    def _locked(self, j: int) -> list[int]:
+        axis = self.e.model.joint.axis[j]
+        return [int(a) for a in axis if a >= 0]
+
+    def _share(self, j: int) -> None:
+        joint = self.e.model.joint
+        if not joint.rigid[j] or math.isfinite(joint.strength[j]) or math.isfinite(joint.twist[j]):
+            return
+        a, pa, ra = self._features(j, 0)
+        b, pb, rb = self._features(j, 1)
+        if {0, 1, 2} <= set(self._locked(j)) and self.sharing.share(a, _point(pa), b, _point(pb)):
+            self.shared.add((j, "point"))
+        turning = int(joint.turning[j])
+        if turning == Turning.ONE_FREE and self.sharing.share(a, _vector(ra[:, 2]), b, _vector(rb[:, 2])):
+            self.shared.add((j, "axis"))
+        if turning == Turning.NONE_FREE:
+            done = [self.sharing.share(a, _vector(ra[:, k]), b, _vector(rb[:, k])) for k in range(3)]
+            if sum(done) >= 2:
+                self.shared.add((j, "turn"))
+
+    # lines
+
+    def _spread_frames(self) -> None:
+        """Made and part of every body; the ground and told bodies get entities for all that rows will ask of them."""
+        n = self.ground + 1
+        self.made, self.part, self.of = np.zeros((n, 4, 4)), np.zeros((n, 4, 4)), np.zeros((n, 4), np.int64)
+        for b, frame in enumerate(self.sharing.frames):
+            if b < self.ground and self.e.model.body.kind[b] == BodyKind.ABSENT:
+                continue
+            if frame.told:
+                frame.rows, frame.entity = [], []
+                for k in range(4):
+                    row = np.eye(4)[k]
+                    number = self.sharing.new()
+                    self.sharing.entities[number].owner = b
+                    self.sharing.entities[number].local = row
+                    frame.rows.append(row)
+                    frame.entity.append(number)
+            self.made[b] = np.array(frame.rows)
+            self.part[b] = np.linalg.inv(self.made[b]).T
+            self.of[b] = [self.sharing.find(x) for x in frame.entity]
+
+    def line(self, body: int, row: Vector) -> Line:
+        """A point or a direction of a body in terms of its entities."""
+        shares = self.part[body] @ row
+        out = Line()
+        for e, s in zip(self.of[body], shares, strict=True):
+            if abs(s) > 1e-12:
+                out.share[int(e)] = out.share.get(int(e), 0.0) + float(s)
+        return out
+
+    def use(self, line: Line) -> int:
+        """Number of a combination."""
+        key = line.key()
+        if key not in self.lines:
+            self.lines[key] = len(self.line_list)
+            self.line_list.append(line)
+        return self.lines[key]
+
+    def is_free(self, lines: Iterable[Line]) -> bool:
+        """Whether anything in these lines can move."""
+        return any(self.sharing.entities[e].owner is None for line in lines for e in line.share)
+
+    # rows
+
+    def add(self, form: Form, role: Role, *lines: Line, **rest: object) -> int:
+        self.rows.append(Row(form, role, tuple(self.use(line) for line in lines), lines, **rest))  # type: ignore[arg-type]
+        return len(self.rows) - 1
+
+    def _mass(self, *bodies: int) -> float:
+        return min(float(self.e.model.body.mass[b]) for b in bodies if not self.sharing.frames[b].told)
+
+    def _rigid(self, b: int) -> None:
+        """Six rows that keep lengths and angles of a body's vectors; those that another body has are left out."""
+        frame = self.sharing.frames[b]
+        origin = next(k for k, r in enumerate(frame.rows) if r[0])
+        ways = [r - r[0] * frame.rows[origin] for k, r in enumerate(frame.rows) if k != origin]
+        lines = [self.line(b, w) for w in ways]
+        for i in range(3):
+            for k in range(i, 3):
+                pair = (self.use(lines[i]), self.use(lines[k]))
+                pair = (min(pair), max(pair))
+                if pair in self.seen or not self.is_free((lines[i], lines[k])):
+                    continue
+                self.seen.add(pair)
+                goal = float(ways[i][1:] @ ways[k][1:])
+                self.add(Form.DOT, Role.HOLD, lines[i], lines[k], goal=goal, mass=self._mass(b))
+
+    def _hold(self, j: int, slot: int, form: Form, *lines: Line, goal: float = 0.0, part: int = 0) -> None:
+        """A locked row of joint `j`: held, or pulled if the joint gives way."""
+        joint = self.e.model.joint
+        if not self.is_free(lines):
+            return
+        a, b = self.body(joint.a[j]), self.body(joint.b[j])
+        at = self.add(form, Role.HOLD, *lines, goal=goal, mass=self._mass(a, b), joint=j, slot=slot)
+        row = self.rows[at]
+        if form == Form.PART:
+            row.use = (row.use[0], part)
+        if not joint.rigid[j]:
+            row.role = Role.PULL
+            row.stiffness, row.damping = _spring_of(joint.sigma[j, slot], joint.upsilon[j, slot], self.e.model.setup.h)
+
+    def _joint(self, j: int) -> None:
+        joint = self.e.model.joint
+        a, pa, ra = self._features(j, 0)
+        b, pb, rb = self._features(j, 1)
+        locked = self._locked(j)
+        apart = self.line(b, _point(pb)) - self.line(a, _point(pa))
+        axes_a = [self.line(a, _vector(ra[:, k])) for k in range(3)]
+        axes_b = [self.line(b, _vector(rb[:, k])) for k in range(3)]
+        if {0, 1, 2} <= set(locked):
+            if (j, "point") not in self.shared and apart.share:
+                for k in range(3):
+                    self._hold(j, locked.index(k), Form.PART, apart, part=k)
+        else:
+            for k in (0, 1, 2):
+                if k in locked:
+                    self._hold(j, locked.index(k), Form.DOT, apart, axes_a[k])
+        if model.DISTANCE in locked:
+            self._hold(j, locked.index(model.DISTANCE), Form.LENGTH, apart, goal=float(joint.length[j]))
+        turning, first = int(joint.turning[j]), sum(1 for x in locked if x < 3)
+        if turning == Turning.ONE_FREE and (j, "axis") not in self.shared:
+            for i in range(2):
+                self._hold(j, first + i, Form.DOT, axes_b[2], axes_a[i])
+        if turning == Turning.TWO_FREE:
+            self._hold(j, first, Form.DOT, axes_b[1], axes_a[0])
+        if turning == Turning.NONE_FREE and (j, "turn") not in self.shared:
+            for i in range(3):
+                self._hold(j, first + i, Form.DOT, axes_b[(i + 1) % 3], axes_a[(i + 2) % 3])
+
+    def measure(self, j: int, axis: int, who: str) -> int:
+        """The row that measures a free coordinate of a joint; see `coordinate` for the numbers of axes."""
+        if (j, axis) in self.measures:
+            return self.measures[j, axis]
+        a, pa, ra = self._features(j, 0)
+        b, pb, rb = self._features(j, 1)
+        axes_a = [self.line(a, _vector(ra[:, k])) for k in range(3)]
+        axes_b = [self.line(b, _vector(rb[:, k])) for k in range(3)]
+        if axis < 3:
+            apart = self.line(b, _point(pb)) - self.line(a, _point(pa))
+            made = self.add(Form.DOT, Role.OFF, apart, axes_a[axis])
+        elif axis == 5:
+            made = self.add(Form.ANGLE, Role.OFF, axes_b[0], axes_a[0], axes_a[1])
+        elif axis == 6:
+            made = self.add(Form.ANGLE, Role.OFF, axes_b[1], axes_a[1], axes_a[2])
+        elif axis == 7:
+            made = self.add(Form.ANGLE, Role.OFF, axes_a[0], axes_b[0], axes_b[2])
+        else:
+            raise WorldError(
+                f"{who} turns joint {self.joint_names[j]!r} about an axis that has no angle: the core in natural "
+                "coordinates takes slides, hinges and universal joints; use stepper='spook' for this one"
+            )
+        self.rows[made].mass = self._mass(a, b)
+        self.measures[j, axis] = made
+        return made
+
+    def _actuators(self) -> None:
+        act, target, joint = self.e.model.actuator, self.e.data.target, self.e.model.joint
+        for k in range(len(act.on)):
+            j = int(act.joint[k])
+            if not act.on[k] or not joint.on[j]:
+                continue
+            at = self.measure(j, int(act.axis[k]), f"actuator {k}")
+            base, kind = self.rows[at], Bound(int(act.kind[k]))
+            row = Row(base.form, Role.DRIVE, base.use, base.lines, mass=base.mass, actuator=k)
+            if kind == Bound.LIMIT:
+                row.role = Role.STOP
+                row.low, row.high = (-math.inf, 0.0) if act.side[k] > 0 else (0.0, math.inf)
+            elif kind == Bound.SPRING:
+                row.role = Role.PULL
+                row.stiffness, row.damping = _spring_of(act.sigma[k], act.upsilon[k], self.e.model.setup.h)
+            elif kind == Bound.HYDRAULIC:
+                row.role = Role.OIL
+            row.goal = float(target.position[k])
+            self.rows.append(row)
+
+    def _springs(self) -> None:
+        spring = self.e.model.spring
+        for k in range(len(spring.on)):
+            a, b = self.body(spring.a[k]), self.body(spring.b[k])
+            apart = self.line(b, _point(spring.pb[k])) - self.line(a, _point(spring.pa[k]))
+            self.add(Form.LENGTH, Role.TABLE, apart, mass=self._mass(a, b), spring=k)
+
+    def _couplings(self) -> None:
+        coupling = self.e.model.coupling
+        for p in range(len(coupling.on)):
+            if not coupling.on[p]:
+                continue
+            terms = [
+                (self.measure(int(j), int(x), f"coupling {p}"), float(r))
+                for j, x, r in zip(coupling.joint[p], coupling.axis[p], coupling.ratio[p], strict=True)
+                if j >= 0
+            ]
+            use = tuple(t for t, _ in terms)
+            row = Row(Form.SUM, Role.HOLD, use, (), ratio=tuple(r for _, r in terms), mass=self.rows[use[0]].mass)
+            row.goal = float(self.e.data.coupled.offset[p])
+            self.rows.append(row)
+
+
+def _size(mass: float, inertia: NDArray[np.float64]) -> float:
+    """Radius of gyration: the size by which places in a body are compared."""
+    return max(1e-9, math.sqrt(max(0.0, float(np.trace(inertia))) / mass)) if mass > 0 else 1.0
+
+
+def _point(p: Vector) -> Vector:
+    return np.array([1.0, *p])
+
+
+def _vector(v: Vector) -> Vector:
+    return np.array([0.0, *v])
+
+
+def _spring_of(sigma: float, upsilon: float, h: float) -> tuple[float, float]:
+    """Stiffness and damping from regularisation and stabilisation (SPOOK eq. 9, the other way round)."""
+    stiffness = 4.0 * upsilon / (sigma * h * h)
+    return stiffness, stiffness * (1.0 / upsilon - 1.0) * h / 4.0

@@ -1,0 +1,126 @@
+"""The core put into an engine: built, penalties chosen, bodies fitted together; and renewed when a live change comes.
+
+A change (a body more or less, a joint let go) describes the mechanism anew and writes it over the arrays that were
+reserved at compile. Points and vectors are counted by the bodies that use them (Luaces 5.4.1): one that nobody uses any
+more is gone from the description, one that a joint no longer shares is there once for each body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilnode.jit import kernel
+from hilnode.record import Record
+from plant import model
+from plant.natural import model as natural
+from plant.natural.arrays import fill, new_arrays
+from plant.natural.builder import Builder, Options
+from plant.natural.model import Penalty, Role
+from plant.natural.step import look_stage
+from plant.stages import call_stage, compiled_stage
+from plant.world import WorldError
+
+FITS = 1e-9  # violation of a row, in its own units, below which bodies fit together
+DRIVING = 20.0  # penalty of drives times the step, as a share of the mass that they feel
+THICKER = 0.02  # share of the trace of the inertia
+
+
+class Core:
+    """The arrays in natural coordinates beside those of an engine."""
+
+    def __init__(self, content: model.Engine, joints: Sequence[str], options: Options) -> None:
+        i = options.integrator
+        method = natural.Method(
+            content.model.setup.h, *i, options.iterations, int(options.own_mass), options.rounds, int(options.ahead)
+        )
+        self.options = options
+        self.content = new_arrays(content, method)
+        self.record = Record(self.content)
+        self.shared: frozenset[str] = frozenset()  # joints that are shared points and vectors: they have no multipliers
+        setup = content.model.setup._replace(core=self.record.address)
+        self.engine = content._replace(model=content.model._replace(setup=setup))
+        self._own = Record(self.engine)
+        self.renew(joints)
+
+    def renew(self, joints: Sequence[str]) -> None:
+        """Describe the mechanism as it is now. Bodies that do not fit together are moved until they do, or refused."""
+        builder = Builder(self.engine, joints, self.options).run()
+        fill(self.content, builder)
+        look = compiled_stage(look_stage).address
+        _run(look, self._own.address, 0)
+        _set_penalties(self.content, builder)
+        _run(look, self._own.address, 1)
+        if not _opening(self.content) < FITS:
+            raise WorldError(_what_is_open(builder, self.content))
+        self.engine.data.status[model.Status.PLACED] = 0
+        self.shared = frozenset(joints[j] for j, _ in builder.shared)
+
+
+@kernel
+def _run(function, address, argument):
+    return call_stage(function, address, argument)
+
+
+def _held(made: natural.Natural) -> NDArray[np.float64]:
+    """Violation of every row that holds; 0 for others."""
+    n = int(made.row.count[0])
+    off = np.abs(made.row.value[:n] - made.row.goal[:n])
+    return np.where(made.row.role[:n] == Role.HOLD, np.nan_to_num(off, nan=np.inf), 0.0)
+
+
+def _opening(made: natural.Natural) -> float:
+    return float(_held(made).max(initial=0.0))
+
+
+def _what_is_open(builder: Builder, made: natural.Natural) -> str:
+    off = _held(made)
+    worst = int(off.argmax())
+    joint = builder.rows[worst].joint
+    who = f"joint {builder.joint_names[joint]!r}" if joint >= 0 else "a body whose points are held by several joints"
+    return (
+        f"{who} cannot be closed: {off[worst]:.3g} is left when bodies are moved; place them nearer to where they fit"
+    )
+
+
+def _masses_felt(made: natural.Natural, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each row feels at the places of now: 1 / (slope M^-1 slope')."""
+    ent, row = made.entity, made.row
+    free = np.flatnonzero((ent.known == 0) & (ent.users > 0))
+    at = np.full(len(ent.known), -1)
+    at[free] = np.arange(len(free))
+    total = np.zeros((len(free), len(free)))
+    for of, mass in zip(made.frame.of, masses, strict=True):
+        k = np.flatnonzero(at[of] >= 0) if mass.any() else np.zeros(0, int)
+        total[np.ix_(at[of[k]], at[of[k]])] += mass[np.ix_(k, k)]
+    give = np.linalg.inv(total)
+    felt = np.zeros(int(row.count[0]))
+    for i in range(len(felt)):
+        t = np.arange(row.first[i], row.first[i] + row.free[i])
+        slopes, e = row.slope[t], at[row.entity[t]]
+        loose = float(np.einsum("ik,ij,jk->", slopes, give[np.ix_(e, e)], slopes))
+        felt[i] = 1.0 / loose if loose > 0.0 else 0.0
+    return felt
+
+
+def _set_penalties(made: natural.Natural, builder: Builder) -> None:
+    """Penalty factors. `firmness` is the penalty times beta h^2 over the mass that it stands against.
+
+    A plate or a rod has no spread of mass across itself. What its vectors feel is taken from a thicker one, or rows
+    that only stand against that spread would have no penalty at all. Drives get less, and at velocity level: a stiff
+    one would take the error of a prediction for a force beyond its bounds, and let go.
+    """
+    options, rows = builder.options, builder.rows
+    kinds = {p.name.lower(): p for p in Penalty}
+    if options.penalty not in kinds:
+        raise WorldError(f"penalty {options.penalty!r} is not known: it is one of {', '.join(kinds)}")
+    masses = np.array([r.mass for r in rows])
+    if kinds[options.penalty] == Penalty.SCALAR:
+        masses[:] = masses.mean() if len(masses) else 1.0
+    elif kinds[options.penalty] == Penalty.EFFECTIVE:
+        masses = _masses_felt(made, builder.masses(THICKER))
+    h, beta = made.method.h, options.integrator.beta
+    firm = np.array([DRIVING / h if r.role == Role.DRIVE else options.firmness / (beta * h * h) for r in rows])
+    made.row.penalty[: len(rows)] = firm * masses

@@ -1,0 +1,189 @@
+"""Drives, limits, springs, couplings and live changes in the core in natural coordinates."""
+
+import numpy as np
+import pytest
+from mechanisms import G, Y, bar, natural
+
+from plant.collide.shapes import Sphere
+from plant.compile import Engine, Spare, compile_world
+from plant.live import remove_body, switch_joint, take_in
+from plant.natural.builder import Options
+from plant.world import World, WorldError
+
+
+def arm(gravity: float = G) -> World:
+    """A rod of 3 kg and 1 m on a hinge, level at first."""
+    world = World(gravity=(0, 0, -gravity))
+    bar(world, "rod", (0, 0, 0), (1, 0, 0), 3.0)
+    world.hinge("pin", None, "rod", at=(0, 0, 0), axis=Y)
+    return world
+
+
+MOMENT = 3.0 / 3 + 3e-4  # of the rod about its pin [kg m^2]
+
+
+def angle(engine: Engine, joint: int = 0) -> float:
+    return float(engine.content.data.state.angle[joint, 0])
+
+
+def test_a_motor_holds_its_speed_against_the_weight() -> None:
+    world = arm()
+    world.motor("drive", "pin", speed=0.5, force=100.0)
+    engine = natural(world)
+    assert engine.step(1000) == 0
+    assert engine.content.data.state.vel[0, 4] == pytest.approx(0.5, abs=1e-6)
+    before = angle(engine)
+    assert engine.step(1000) == 0
+    assert angle(engine) - before == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_motor_gives_no_more_than_its_force() -> None:
+    """Without weight, 2 N m on the moment of the rod: a constant acceleration until the speed is reached."""
+    world = arm(0.0)
+    world.motor("drive", "pin", speed=5.0, force=2.0)
+    engine = natural(world)
+    assert engine.step(1000) == 0
+    assert engine.content.data.state.vel[0, 4] == pytest.approx(2.0 / MOMENT, rel=1e-3)
+    assert engine.step(3000) == 0
+    assert engine.content.data.state.vel[0, 4] == pytest.approx(5.0, abs=1e-6)
+
+
+def test_friction_in_a_joint_holds_what_it_can_and_slows_what_it_can_not() -> None:
+    weight = 3.0 * G * 0.5
+    held = arm()
+    held.friction("brake", "pin", force=1.05 * weight)
+    engine = natural(held)
+    assert engine.step(100) == 0  # the brake begins without a load and takes some steps to find it
+    before = angle(engine)
+    assert abs(before) < 1e-4
+    assert engine.step(2000) == 0
+    assert abs(angle(engine) - before) < 1e-7
+    slipping = arm()
+    slipping.friction("brake", "pin", force=0.5 * weight)
+    engine = natural(slipping)
+    assert engine.step(10) == 0
+    before = engine.content.data.state.vel[0, 4]
+    assert engine.step(20) == 0
+    gained = engine.content.data.state.vel[0, 4] - before
+    assert gained == pytest.approx(0.5 * weight / MOMENT * 0.02, rel=5e-3)
+
+
+def test_a_limit_stops_the_arm_and_lets_it_go_again() -> None:
+    world = arm()
+    world.limit("stop", "pin", low=-1.0, high=0.4)
+    engine = natural(world, iterations=4)
+    for _ in range(20):
+        assert engine.step(50) == 0
+        assert angle(engine) < 0.4 + 1e-6
+    assert angle(engine) == pytest.approx(0.4, abs=1e-6)
+    engine.content.data.state.wrench[0, 2] = 2 * 3.0 * G  # lift it
+    assert engine.step(300) == 0
+    assert angle(engine) < 0.3
+
+
+def test_a_spring_on_a_hinge_swings_with_its_period() -> None:
+    world = arm(0.0)
+    world.spring_on("spring", "pin", stiffness=40.0, damping=0.0)
+    engine = natural(world)
+    engine.content.data.state.vel[0] = (0, 0, -0.5 * 0.2, 0, 0.2, 0)
+    engine.content.data.status[3] = 0  # placed anew
+    period = 2 * np.pi * np.sqrt(MOMENT / 40.0)
+    assert engine.step(round(period / 1e-3)) == 0
+    assert angle(engine) == pytest.approx(0.0, abs=2e-3 * 0.2 * np.sqrt(MOMENT / 40.0) + 0.2 * 1e-3)
+    assert engine.content.data.state.vel[0, 4] == pytest.approx(0.2, rel=1e-3)
+
+
+COUPLINGS = {
+    "gear": lambda w: w.gear("c", "p", "q", ratio=-2.0),
+    "couple": lambda w: w.couple("c", ("p", "turn", 1.0), ("q", "turn", 3.0)),
+}
+
+
+@pytest.mark.parametrize("kind", list(COUPLINGS))
+def test_coupled_wheels_move_as_in_the_other_core(kind: str) -> None:
+    """One wheel is driven, the other goes with it: the same turns in both cores, to rounding of the coupling."""
+
+    def world() -> World:
+        w = World(gravity=(0, 0, 0))
+        for name, x in (("one", 0.0), ("two", 1.0)):
+            w.body(name, mass=1.0, inertia=(0.1, 0.2, 0.1), pos=(x, 0, 0))
+        w.hinge("p", None, "one", at=(0, 0, 0), axis=Y)
+        w.hinge("q", None, "two", at=(1, 0, 0), axis=Y)
+        COUPLINGS[kind](w)
+        w.motor("drive", "p", speed=2.0, force=5.0)
+        return w
+
+    one, other = natural(world()), compile_world(world(), 1e-3)
+    for engine in (one, other):
+        assert engine.step(1500) == 0
+    assert np.abs(one.content.data.state.angle[:2, 0] - other.content.data.state.angle[:2, 0]).max() < 5e-3
+    ratio = one.content.data.state.vel[1, 4] / one.content.data.state.vel[0, 4]
+    assert ratio == pytest.approx(other.content.data.state.vel[1, 4] / other.content.data.state.vel[0, 4], abs=1e-6)
+
+
+def test_a_reaction_is_what_statics_says_where_it_is_written_and_refused_where_it_is_shared() -> None:
+    """The pin of a hanging rod at rest carries its weight."""
+    world = World()
+    bar(world, "rod", (0, 0, 0), (0, 0, -1), 3.0)
+    world.hinge("pin", None, "rod", at=(0, 0, 0), axis=Y)
+    engine = natural(world, share=False)
+    assert engine.step(10) == 0
+    assert np.linalg.norm(engine.reaction("pin")[:3]) == pytest.approx(3.0 * G, rel=1e-6)
+    shared = natural(world)
+    with pytest.raises(WorldError, match=r"pin.*share=False"):
+        shared.reaction("pin")
+
+
+def chain_of_three(spare: Spare | None = None) -> Engine:
+    world = World()
+    before = None
+    for k in range(3):
+        bar(world, f"rod{k}", (k, 0, 0), (k + 1, 0, 0), 1.0)
+        world.hinge(f"pin{k}", before, f"rod{k}", at=(k, 0, 0), axis=Y)
+        before = f"rod{k}"
+    return compile_world(world, 1e-3, stepper="ali3p", natural=Options(), spare=spare)
+
+
+def users(engine: Engine) -> list[int]:
+    assert engine.core is not None
+    entity = engine.core.content.entity
+    n = int(entity.count[0])
+    return sorted(entity.users[:n][(entity.known[:n] == 0)].tolist())
+
+
+def test_a_shared_point_is_there_as_long_as_somebody_uses_it() -> None:
+    """Two inner pins are shared by two rods each; when the last rod goes, one of them belongs to one rod alone."""
+    engine = chain_of_three()
+    assert users(engine).count(2) == 2
+    assert engine.step(100) == 0
+    remove_body(engine, "rod2")
+    assert users(engine).count(2) == 1
+    assert engine.step(100) == 0
+
+
+def test_a_rod_that_is_let_go_falls_freely() -> None:
+    engine = chain_of_three()
+    assert engine.step(200) == 0
+    rod = engine.index("rod2")
+    state = engine.content.data.state
+    pos, vel = state.pos[rod].copy(), state.vel[rod].copy()
+    switch_joint(engine, "pin2", on=False)
+    assert engine.step(300) == 0
+    expected = pos + 0.3 * vel[:3] + np.array([0, 0, -0.5 * G * 0.3**2])
+    assert np.abs(state.pos[rod] - expected).max() < 1e-6
+    assert state.vel[rod, 4] == pytest.approx(vel[4], abs=1e-9)
+
+
+def test_a_body_that_comes_later_falls_and_a_joint_that_comes_later_holds_it() -> None:
+    engine = chain_of_three(Spare(bodies=2, joints=1, shapes=1))
+    assert engine.step(50) == 0
+    engine.world.solid("ball", Sphere(0.1), density=500, pos=(0, 5, 0))
+    take_in(engine)
+    ball = engine.index("ball")
+    assert engine.step(200) == 0
+    assert engine.content.data.state.pos[ball, 2] == pytest.approx(-0.5 * G * 0.2**2, abs=1e-6)
+    engine.world.ball("rope", None, "ball", at=(0, 5, 0.5))
+    take_in(engine)
+    for _ in range(20):
+        assert engine.step(100) == 0
+        assert np.linalg.norm(engine.content.data.state.pos[ball] - (0, 5, 0.5)) < 0.75
