@@ -13,6 +13,8 @@ KINDS = Kinds(
     "hilnode.drivers",
     {
         "loopback": "drivers.loopback:Loopback",
+        "modbus": "drivers.modbus_client:Modbus",
+        "modbus-server": "drivers.modbus_server:ModbusServer",
         "udp": "drivers.udp:Udp",
     },
 )

@@ -40,7 +40,7 @@ def test_readme_has_the_exit_codes() -> None:
 @pytest.mark.parametrize(("row", "kinds"), [("plants", PLANTS), ("drivers", DRIVERS)])
 def test_readme_lists_what_there_is(row: str, kinds: object) -> None:
     (cell,) = (cells[1] for cells in rows_of(README) if cells[0] == row)
-    assert set(re.findall(r"`(\w+)`", cell)) == set(kinds._built_in)  # type: ignore[attr-defined]
+    assert set(re.findall(r"`([\w-]+)`", cell)) == set(kinds._built_in)  # type: ignore[attr-defined]
 
 
 def test_readme_lists_the_commands() -> None:

@@ -1,0 +1,201 @@
+"""The options that both kinds of Modbus driver take: where each channel lives, and over which line."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from drivers.base import DriverError, OptionError, channels_from
+from drivers.registers import BIT, BIT_TABLES, LAST_ADDRESS, TABLES, TYPES, Point, overlap
+from hilnode.signals import Signal
+
+POINT_KEYS = (*TABLES, "type", "bit", "words", "bytes", "scale", "offset")
+LINE_KEYS = ("port", "baud", "parity", "stop_bits")
+PARITIES = {"even": "E", "odd": "O", "none": "N"}
+BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200, 230400, 460800, 921600)
+TCP_PORT = 502
+ORDERS = ("big", "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """An address on the network."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rtu:
+    """A serial line. The defaults are the standard's: 19200 baud, even parity, one stop bit."""
+
+    path: str
+    baud: int = 19200
+    parity: str = "even"
+    stop_bits: int = 1
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def quiet(self) -> float:
+        """Silence between two frames [s]: 3.5 characters of 11 bits, never less than 1.75 ms."""
+        return max(0.00175, 3.5 * 11 / self.baud)
+
+
+class Options:
+    """Reads options of the driver `name`; every complaint names the key, the value and what is allowed."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.name = name
+        self.given = options
+
+    def wrong(self, key: str, why: str) -> OptionError:
+        return OptionError(f"drivers.{self.name}.{key} = {self.given.get(key)!r}: {why}")
+
+    def number(self, key: str, default: float, low: float, high: float) -> float:
+        value = self.given.get(key, default)
+        if not _is_number(value) or not low <= value <= high:
+            raise self.wrong(key, f"must be a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, key: str, default: int, low: int, high: int) -> int:
+        value = self.given.get(key, default)
+        if not _is_whole(value) or not low <= value <= high:
+            raise self.wrong(key, f"must be a whole number from {low} to {high}")
+        return int(value)
+
+    def choice(self, key: str, default: str, allowed: tuple[str, ...]) -> str:
+        value = self.given.get(key, default)
+        if value not in allowed:
+            raise self.wrong(key, f"must be one of {', '.join(allowed)}")
+        return str(value)
+
+    def line(self, key: str) -> Tcp | Rtu:
+        """Either the network address under `key` or the serial line under `port`."""
+        if (key in self.given) == ("port" in self.given):
+            raise OptionError(
+                f"drivers.{self.name}: give either {key} (Modbus TCP, such as '192.168.0.10:502') "
+                "or port (Modbus RTU, such as '/dev/ttyUSB0')"
+            )
+        if "port" in self.given:
+            return self._rtu()
+        for other in LINE_KEYS:
+            if other in self.given:
+                raise self.wrong(other, f"belongs to a serial line (port), not to {key}")
+        return self._tcp(key)
+
+    def _tcp(self, key: str) -> Tcp:
+        text = self.given[key]
+        host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+        if not colon or text.endswith("]"):
+            host, port = (text, str(TCP_PORT)) if isinstance(text, str) else ("", "")
+        if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+            raise self.wrong(key, "must be host or host:port, such as '192.168.0.10:502'")
+        return Tcp(host.strip("[]"), int(port))
+
+    def _rtu(self) -> Rtu:
+        path = self.given["port"]
+        if not isinstance(path, str) or not path:
+            raise self.wrong("port", "must be the path of a serial port, such as '/dev/ttyUSB0' (hilnode devices)")
+        if self.given.get("baud", 19200) not in BAUDS:
+            raise self.wrong("baud", f"must be one of {', '.join(map(str, BAUDS))}")
+        return Rtu(
+            path,
+            self.whole("baud", 19200, BAUDS[0], BAUDS[-1]),
+            self.choice("parity", "even", tuple(PARITIES)),
+            self.whole("stop_bits", 1, 1, 2),
+        )
+
+    def channels(self, key: str, tables: tuple[str, ...], *own: str) -> tuple[tuple[Signal, ...], tuple[Point, ...]]:
+        """Signals and places of the channels under `key`, which may live in `tables`; `own` keys are the caller's."""
+        items = self.given.get(key, [])
+        if not isinstance(items, (list, tuple)) or not all(isinstance(item, Mapping) for item in items):
+            raise self.wrong(
+                key, "must be a list of tables such as { name = 'level', unit = 'm', holding = 0, type = 'float32' }"
+            )
+        signals = channels_from(
+            self.name, key, [{k: v for k, v in item.items() if k not in (*POINT_KEYS, *own)} for item in items]
+        )
+        orders = {k: self.choice(k, "big", ORDERS) for k in ("words", "bytes")}
+        points = tuple(
+            _point(f"drivers.{self.name}.{key}: {signal.name}", signal.name, tables, {**orders, **item})
+            for signal, item in zip(signals, items, strict=True)
+        )
+        self.refuse_overlap(key, points)
+        return signals, points
+
+    def refuse_overlap(self, key: str, points: tuple[Point, ...]) -> None:
+        if (two := overlap(points)) is not None:
+            one, other = two
+            raise OptionError(
+                f"drivers.{self.name}.{key}: {other.name} ({other.place}, {other.type}) overlaps "
+                f"{one.name} ({one.place}, {one.type}): give each a place of its own; 32-bit types take two registers"
+            )
+
+
+def load(module: str) -> Any:
+    """A module that needs pymodbus, or a DriverError with the command that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing = (error.name or str(error)).partition(".")[0]
+        raise DriverError(f'the library {missing} is not installed: pip install "hilnode[modbus]"') from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _point(where: str, name: str, tables: tuple[str, ...], item: Mapping[str, Any]) -> Point:
+    """The place of one channel."""
+    named = [t for t in TABLES if t in item]
+    if len(named) != 1 or named[0] not in tables:
+        got = ", ".join(f"{t} = {item[t]!r}" for t in named) or "none"
+        raise OptionError(f"{where}: needs the address in exactly one of {', '.join(tables)}; got {got}")
+    table, address = named[0], item[named[0]]
+    if not _is_whole(address) or not 0 <= address <= LAST_ADDRESS:
+        raise OptionError(
+            f"{where}: {table} = {address!r}: must be an address from 0 to {LAST_ADDRESS}; "
+            "what a manual calls 40001 or 400001 is holding 0"
+        )
+    point = _typed(where, Point(name, table, address, BIT, words=item["words"], bytes=item["bytes"]), item)
+    if point.end - 1 > LAST_ADDRESS:
+        raise OptionError(f"{where}: a {point.type} takes two registers, and {address} is the last one")
+    for key in ("words", "bytes"):
+        if item[key] not in ORDERS:
+            raise OptionError(f"{where}: {key} = {item[key]!r}: must be one of {', '.join(ORDERS)}")
+    scale, offset = item.get("scale", 1.0), item.get("offset", 0.0)
+    if not _is_number(scale) or scale == 0:
+        raise OptionError(f"{where}: scale = {scale!r}: must be a number other than 0")
+    if not _is_number(offset):
+        raise OptionError(f"{where}: offset = {offset!r}: must be a number")
+    return replace(point, scale=float(scale), offset=float(offset))
+
+
+def _typed(where: str, point: Point, item: Mapping[str, Any]) -> Point:
+    """With its type, or as a bit."""
+    kind, bit = item.get("type"), item.get("bit")
+    if point.table in BIT_TABLES:
+        if kind is not None or bit is not None:
+            raise OptionError(f"{where}: a {point.table} is one bit: leave out type and bit")
+        return point
+    if bit is not None:
+        if kind is not None:
+            raise OptionError(f"{where}: type = {kind!r} and bit = {bit!r}: a bit of a register has no type")
+        if not _is_whole(bit) or not 0 <= bit <= 15:
+            raise OptionError(f"{where}: bit = {bit!r}: must be a whole number from 0 (least significant) to 15")
+        return replace(point, bit=bit)
+    if kind not in TYPES:
+        raise OptionError(f"{where}: type = {kind!r}: must be one of {', '.join(TYPES)}, or give bit = 0 to 15")
+    return replace(point, type=kind)
