@@ -29,7 +29,7 @@ class Options:
     """How the core steps."""
 
     integrator: Integrator = TRAPEZOIDAL
-    iterations: int = 3
+    iterations: int = 4  # at most; fewer if the correction is small
     own_mass: bool = False  # projections with the mass matrix alone
     rounds: int = 2  # of each projection
     penalty: str = "effective"

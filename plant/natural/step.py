@@ -47,7 +47,7 @@ from plant.stages import call_stage
 TANGENT_FULL = 101
 ASSEMBLY = 60  # rounds of Newton on open constraints
 CLOSED = 1e-13
-SETTLED = 1e-14  # a correction of a coordinate below this is none
+SETTLED = 1e-11  # a correction of a coordinate below this ends the iteration
 START = 12  # rounds that find the first accelerations
 OFF, HOLD, STOP, OIL, DRIVE = 0, 1, 2, 5, 6
 PART = 1
