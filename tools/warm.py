@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 
 from bridge import publisher
 from hilnode import jit
@@ -25,19 +26,20 @@ def warm_readers() -> None:
     ring.close()
 
 
-def warm_engine() -> None:
-    """The step of the rigid-body engine, and the pairs of shapes that most worlds have."""
+def warm_engine(stepper: str) -> None:
+    """The step of a core of the rigid-body engine, and the pairs of shapes that most worlds have."""
     world = World()
     world.plane()
     for i, shape in enumerate((Sphere(0.1), Box(0.2, 0.2, 0.2), Capsule(0.1, 0.2))):
         world.solid(f"body{i}", shape, density=1000, pos=(0, 0, 1 + i))
-    world.compile(dt=0.001).step()
+    world.compile(dt=0.001, stepper=stepper).step()
 
 
 def main() -> int:
     quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
     Node(overlay(load(default_config()), **quiet), say=say).close()
-    jit.warm_up("engine", [("the engine", warm_engine)], say)
+    cores = [(f"the engine, stepper {name}", partial(warm_engine, name)) for name in ("spook", "ali3p")]
+    jit.warm_up("engine", cores, say)
     jit.warm_up("readers", [("the readers", warm_readers)], say)
     return 0
 
