@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.base import Driver, DriverError, OptionError, refuse_unknown
-from drivers.modbus_options import LINE_KEYS, Options, Rtu, load
+from drivers.base import Driver, DriverError, OptionError
+from drivers.modbus_options import LINE_KEYS, ModbusOptions, Rtu, load
 from drivers.registers import TABLES, WRITABLE, Block, blocks_of
 
 if TYPE_CHECKING:
@@ -37,14 +37,13 @@ class Modbus(Driver):
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, options)
-        refuse_unknown(name, options, KEYS)
-        given = Options(name, options)
+        given = ModbusOptions(name, options, KEYS)
         self._line = given.line("connect")
         rtu = isinstance(self._line, Rtu)
         self._unit = given.whole("unit_id", 1, 1 if rtu else 0, 247 if rtu else 255)
         self._timeout = given.number("timeout_ms", 500.0, 1.0, 60_000.0) * 1e-3
         self._refresh = given.number("refresh_ms", 1000.0, 0.0, 3_600_000.0) * 1e-3
-        self._writes = given.choice("writes", "auto", ("auto", "single", "multiple"))
+        self._writes = given.choice("writes", "auto", {way: way for way in ("auto", "single", "multiple")})
         most = given.whole("max_registers", READ_REGISTERS, 2, READ_REGISTERS)
         self.inputs, points = given.channels("inputs", TABLES, "poll_ms")
         self._polls = _polls(given, list(enumerate(points)), most)
@@ -192,14 +191,14 @@ class _Target:
         return moved[0][0], moved[-1][1]
 
 
-def _polls(given: Options, points: list[tuple[int, Any]], most: int) -> list[_Poll]:
+def _polls(given: ModbusOptions, points: list[tuple[int, Any]], most: int) -> list[_Poll]:
     """Blocks of inputs, channels of one period together."""
     usual = given.number("poll_ms", 10.0, 1.0, 3_600_000.0)
     gap = given.whole("gap", 0, 0, READ_REGISTERS)
     groups: dict[float, list[tuple[int, Any]]] = {}
     for number, point in points:
         item = given.given["inputs"][number]
-        where = Options(f"{given.name}.inputs.{point.name}", item)
+        where = ModbusOptions(f"{given.name}.inputs.{point.name}", item)
         groups.setdefault(where.number("poll_ms", usual, 1.0, 3_600_000.0), []).append((number, point))
     return [
         _Poll(block, period * 1e-3)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drivers.base import DriverError, OptionError, channels_from
+from drivers.options import Options
 from drivers.registers import BIT, BIT_TABLES, LAST_ADDRESS, TABLES, TYPES, Point, overlap
 from hilnode.signals import Signal
 
@@ -49,33 +50,8 @@ class Rtu:
         return max(0.00175, 3.5 * 11 / self.baud)
 
 
-class Options:
-    """Reads options of the driver `name`; every complaint names the key, the value and what is allowed."""
-
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self.name = name
-        self.given = options
-
-    def wrong(self, key: str, why: str) -> OptionError:
-        return OptionError(f"drivers.{self.name}.{key} = {self.given.get(key)!r}: {why}")
-
-    def number(self, key: str, default: float, low: float, high: float) -> float:
-        value = self.given.get(key, default)
-        if not _is_number(value) or not low <= value <= high:
-            raise self.wrong(key, f"must be a number from {low:g} to {high:g}")
-        return float(value)
-
-    def whole(self, key: str, default: int, low: int, high: int) -> int:
-        value = self.given.get(key, default)
-        if not _is_whole(value) or not low <= value <= high:
-            raise self.wrong(key, f"must be a whole number from {low} to {high}")
-        return int(value)
-
-    def choice(self, key: str, default: str, allowed: tuple[str, ...]) -> str:
-        value = self.given.get(key, default)
-        if value not in allowed:
-            raise self.wrong(key, f"must be one of {', '.join(allowed)}")
-        return str(value)
+class ModbusOptions(Options):
+    """Options of a driver that speaks Modbus."""
 
     def line(self, key: str) -> Tcp | Rtu:
         """Either the network address under `key` or the serial line under `port`."""
@@ -109,7 +85,7 @@ class Options:
         return Rtu(
             path,
             self.whole("baud", 19200, BAUDS[0], BAUDS[-1]),
-            self.choice("parity", "even", tuple(PARITIES)),
+            self.choice("parity", "even", {name: name for name in PARITIES}),
             self.whole("stop_bits", 1, 1, 2),
         )
 
@@ -123,7 +99,7 @@ class Options:
         signals = channels_from(
             self.name, key, [{k: v for k, v in item.items() if k not in (*POINT_KEYS, *own)} for item in items]
         )
-        orders = {k: self.choice(k, "big", ORDERS) for k in ("words", "bytes")}
+        orders = {k: self.choice(k, "big", {order: order for order in ORDERS}) for k in ("words", "bytes")}
         points = tuple(
             _point(f"drivers.{self.name}.{key}: {signal.name}", signal.name, tables, {**orders, **item})
             for signal, item in zip(signals, items, strict=True)

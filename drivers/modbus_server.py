@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.base import Driver, DriverError, OptionError, refuse_unknown
-from drivers.modbus_options import LINE_KEYS, Options, Rtu, load
+from drivers.base import Driver, DriverError, OptionError
+from drivers.modbus_options import LINE_KEYS, ModbusOptions, Rtu, load
 from drivers.registers import TABLES, WRITABLE, Point
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class ModbusServer(Driver):
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, options)
-        refuse_unknown(name, options, ("listen", *LINE_KEYS, "unit_id", "inputs", "outputs", "words", "bytes"))
-        given = Options(name, options)
+        known = ("listen", *LINE_KEYS, "unit_id", "inputs", "outputs", "words", "bytes")
+        given = ModbusOptions(name, options, known)
         self._line = given.line("listen")
         rtu = isinstance(self._line, Rtu)
         self._unit = given.whole("unit_id", 1, 1, 247) if rtu else given.whole("unit_id", ANY_UNIT, 0, 255)

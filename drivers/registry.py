@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivers.base import Driver
+from drivers.twin import Twin
 from hilnode.kinds import KindError, Kinds
 
 KINDS = Kinds(
@@ -15,14 +16,17 @@ KINDS = Kinds(
         "loopback": "drivers.loopback:Loopback",
         "modbus": "drivers.modbus_client:Modbus",
         "modbus-server": "drivers.modbus_server:ModbusServer",
+        "serial": "drivers.serial_port:SerialPort",
         "udp": "drivers.udp:Udp",
     },
 )
 
 
 def create(kind: str, name: str, options: Mapping[str, Any]) -> Driver:
-    """The driver `name`; its options are checked, its device is not touched yet."""
+    """The driver `name`, or its twin; its options are checked, its device is not touched yet."""
     maker = KINDS.load(kind)
     if not isinstance(maker, type) or not issubclass(maker, Driver):
         raise KindError(f"driver kind {kind!r} is not a subclass of drivers.base.Driver")
-    return maker(name, options)
+    twin = options.get("twin", False)
+    real = maker(name, {key: value for key, value in options.items() if key != "twin"})
+    return real if twin is False else Twin(real, twin)

@@ -22,7 +22,7 @@ from hilnode.lockfree.mailbox import Mailbox
 log = logging.getLogger("hilnode.drivers")
 
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
-LONGEST_WAIT = 1.0  # [s]
+LONGEST_WAIT = 0.5  # [s] so that a device is back within a second of being plugged in
 NOTICE = 0.01  # [s] a slow device's writer looks this often whether live values are still allowed
 
 

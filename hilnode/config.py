@@ -133,6 +133,7 @@ Range = Annotated[
     AfterValidator(_rising),
     _says("must be two numbers [low, high], the lower one first"),
 ]
+TwinSpec = Annotated[bool | FreeTable, _says("must be true, false or a table of channel = number or formula")]
 Cpu = Annotated[
     Literal["auto", "none"] | Annotated[int, Field(ge=0, le=8191)],
     _says('must be "auto", "none" or the number of a CPU, counted from 0'),
@@ -208,10 +209,16 @@ class DriverTable(Table):
     required: bool = Field(default=False, description="Refuse to arm without this device.")
     period_ms: float = Field(default=1.0, gt=0, le=60_000, description="How often the device is read and written.")
 
+    twin: TwinSpec = Field(
+        default=False,
+        description="Do without the device: true, or a table that says what its inputs are, numbers or formulas of t.",
+        examples=[True],
+    )
+
     @property
     def options(self) -> dict[str, Any]:
-        """The keys that belong to the kind."""
-        return dict(self.model_extra or {})
+        """The keys that belong to the kind, and whether a twin is to stand in."""
+        return dict(self.model_extra or {}) | ({"twin": self.twin} if self.twin is not False else {})
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -190,10 +190,18 @@ def _serial(root: Path, holders: Holders) -> list[Device]:
         if tty in consoles:
             problems.append(Problem("the kernel's console writes to it", f"# boot without console={tty}"))
         name = " ".join(usb[k] for k in ("manufacturer", "product") if k in usb) or "board serial port"
-        stable, config = links.get(tty) or usb.get("serial", ""), f"port = {_toml(links.get(tty, path))}"
+        stable, config = links.get(tty) or usb.get("serial", ""), _serial_config(links.get(tty, ""), path, usb)
         library, hindrances = LIBRARY["serial"], (*lacking, *problems)
         found.append(Device("serial", path, name, stable, library, not lacking, hindrances, config))
     return found
+
+
+def _serial_config(link: str, path: str, usb: dict[str, str]) -> str:
+    """An address that outlives replugging where there is one, and the simplest frame: one number in a line of text."""
+    address = f"port = {_toml(link or path)}"
+    if not link and {"idVendor", "idProduct", "serial"} <= usb.keys():
+        address = f"usb = {_toml(':'.join(usb[k] for k in ('idVendor', 'idProduct', 'serial')))}"
+    return f'{address}\nbaud = 115200\nreceive = {{ format = "csv", fields = ["x"] }}'
 
 
 def _hid(root: Path, holders: Holders) -> list[Device]:

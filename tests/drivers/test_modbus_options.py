@@ -4,7 +4,7 @@ import pytest
 
 from drivers.base import OptionError
 from drivers.modbus_client import Modbus
-from drivers.modbus_options import Options, Rtu, Tcp
+from drivers.modbus_options import ModbusOptions, Rtu, Tcp
 from drivers.modbus_server import ModbusServer
 from drivers.registry import create
 
@@ -117,7 +117,7 @@ def test_a_server_that_makes_no_sense(options, says):
     ],
 )
 def test_lines(options, line):
-    assert Options("plc", options).line("connect") == line
+    assert ModbusOptions("plc", options).line("connect") == line
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,10 @@ def fixes(device: Device) -> str:
     return "\n".join(p.fix for p in device.problems)
 
 
+SERIAL = {"kind": "serial", "baud": 115200, "receive": {"format": "csv", "fields": ["x"]}}
+"""What every stanza of a serial port says beside where it is."""
+
+
 def test_nothing_at_all(root: Path) -> None:
     assert list_devices(root) == []
 
@@ -116,14 +120,19 @@ def test_usb_serial_by_its_stable_name(root: Path) -> None:
     assert (found.kind, found.id, found.name) == ("serial", "/dev/ttyUSB0", "FTDI FT232R USB UART")
     assert found.stable == f"/dev/serial/by-id/{BY_ID}"
     assert (found.library, found.available, found.problems) == ("serial", True, ())
-    assert stanza(found) == {"ftdi_ft232r_usb_uart": {"kind": "serial", "port": f"/dev/serial/by-id/{BY_ID}"}}
+    assert stanza(found) == {"ftdi_ft232r_usb_uart": SERIAL | {"port": f"/dev/serial/by-id/{BY_ID}"}}
 
 
-def test_usb_serial_without_links_has_its_serial_number(root: Path) -> None:
+def test_usb_serial_without_links_is_found_by_its_serial_number(root: Path) -> None:
     usb_serial(root, "ttyACM0", "1-2", product="Arduino Uno", serial="75833")
     found = only(root)
     assert found.stable == "75833"
-    assert stanza(found) == {"arduino_uno": {"kind": "serial", "port": "/dev/ttyACM0"}}
+    assert stanza(found) == {"arduino_uno": SERIAL | {"usb": "0403:6001:75833"}}
+
+
+def test_usb_serial_with_neither_has_its_port(root: Path) -> None:
+    usb_serial(root, "ttyACM0", "1-2", product="Clone")
+    assert stanza(only(root)) == {"clone": SERIAL | {"port": "/dev/ttyACM0"}}
 
 
 def test_two_alike_get_two_names_in_counting_order(root: Path) -> None:
