@@ -133,6 +133,8 @@ def _through(shape, placed, i, j, x, y, z, dx, dy, dz, margin, out):
         t = clamp((qx - x) * dx + (qy - y) * dy + (qz - z) * dz, half)
         return _ball(shape, placed, i, j, t, nx, ny, nz, -rim, margin, out, 0, 3)
     if side < end:
+        low, high = clip(-half, half, z, dz, h)  # a core along the axis is pushed where it is beside the cylinder
+        t = max(low, min(t, high))
         if rho > NEAR:
             return _ball(shape, placed, i, j, t, px / rho, py / rho, 0.0, -side, margin, out, 0, 4)
         across = math.sqrt(square)
@@ -174,10 +176,24 @@ def _over_rim(x, y, z, dx, dy, dz, r, h):
     bx, by, bz = ay * dz, -ax * dz, ax * dy - ay * dx
     step = math.pi / ANGLES
     best, at = math.inf, 0.0
-    for k in range(ANGLES):
-        overlap, _, _, _ = _overlap(k * step, x, y, z, ax, ay, az, bx, by, bz, r, h)
-        if overlap < best:
-            best, at = overlap, k * step
+    before, _, _, _ = _overlap(-step, x, y, z, ax, ay, az, bx, by, bz, r, h)
+    here, _, _, _ = _overlap(0.0, x, y, z, ax, ay, az, bx, by, bz, r, h)
+    for k in range(ANGLES):  # a small angle from the axis the overlap may have a minimum of its own
+        after, _, _, _ = _overlap((k + 1) * step, x, y, z, ax, ay, az, bx, by, bz, r, h)
+        if here <= before and here <= after:
+            angle, overlap = _least(k * step, step, x, y, z, ax, ay, az, bx, by, bz, r, h)
+            if overlap < best:
+                best, at = overlap, angle
+        before, here = here, after
+    overlap, nx, ny, nz = _overlap(at, x, y, z, ax, ay, az, bx, by, bz, r, h)
+    if abs(nz) < 1e-9 or nx * nx + ny * ny < 1e-18:
+        return math.inf, 1.0, 0.0, 0.0
+    return overlap, nx, ny, nz
+
+
+@kernel
+def _least(at, step, x, y, z, ax, ay, az, bx, by, bz, r, h):
+    """The angle within a step of `at` where the overlap is least, by golden sections, and how much it is."""
     low, high = at - step, at + step
     p, q = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_p, _, _, _ = _overlap(p, x, y, z, ax, ay, az, bx, by, bz, r, h)
@@ -191,7 +207,5 @@ def _over_rim(x, y, z, dx, dy, dz, r, h):
             low, p, at_p = p, q, at_q
             q = low + GOLDEN * (high - low)
             at_q, _, _, _ = _overlap(q, x, y, z, ax, ay, az, bx, by, bz, r, h)
-    overlap, nx, ny, nz = _overlap(0.5 * (low + high), x, y, z, ax, ay, az, bx, by, bz, r, h)
-    if abs(nz) < 1e-9 or nx * nx + ny * ny < 1e-18:
-        return math.inf, 1.0, 0.0, 0.0
-    return overlap, nx, ny, nz
+    at = 0.5 * (low + high)
+    return at, _overlap(at, x, y, z, ax, ay, az, bx, by, bz, r, h)[0]

@@ -270,19 +270,10 @@ def inside(mesh, work, root, side, o, x, y, z, centre, normal, u, v, margin):
     Vertices of triangles that cross, not inside but no further than `margin` from the plane, are kept as loose.
     """
     forget(work, side)
-    work.turn[0] += 1
-    turn, queue, head, tail, s = work.turn[0], work.queue, 0, 0, root
-    extreme = 0.0
-    while s >= 0:
-        t = work.pair[s, side]
-        if work.mark[t] != turn and tail < queue.size:
-            work.mark[t] = turn
-            queue[tail] = t
-            tail += 1
-        s = work.chain[s]
-    crossing = tail
+    crossing, head, extreme = begin_search(work, root, side), 0, 0.0
+    tail = crossing
     while head < tail:
-        t = queue[head]
+        t = work.queue[head]
         head += 1
         reached = False
         for k in range(3):
@@ -301,13 +292,37 @@ def inside(mesh, work, root, side, o, x, y, z, centre, normal, u, v, margin):
                 keep(work, side * SPOTS, SPOTS, du, dv, height, p, mesh.triangle[t, k])
             elif near:
                 keep(work, LOOSE + 4 * side, 4, du, dv, height, p, mesh.triangle[t, k])
-        for k in range(3):
-            w = mesh.neighbour[t, k]
-            if reached and w >= 0 and work.mark[w] != turn and tail < queue.size:
-                work.mark[w] = turn
-                queue[tail] = w
-                tail += 1
+        if reached:
+            tail = go_on_search(mesh, work, t, tail)
     return extreme
+
+
+@inline
+def begin_search(work, root, side):
+    """Queue the triangles of one side that cross in a region; returns how many."""
+    work.turn[0] += 1
+    turn, queue, tail, s = work.turn[0], work.queue, 0, root
+    while s >= 0:
+        t = work.pair[s, side]
+        if work.mark[t] != turn and tail < queue.size:
+            work.mark[t] = turn
+            queue[tail] = t
+            tail += 1
+        s = work.chain[s]
+    return tail
+
+
+@inline
+def go_on_search(mesh, work, t, tail):
+    """Queue the neighbours of triangle `t` that were not yet; returns the new length of the queue."""
+    turn, queue = work.turn[0], work.queue
+    for k in range(3):
+        w = mesh.neighbour[t, k]
+        if w >= 0 and work.mark[w] != turn and tail < queue.size:
+            work.mark[w] = turn
+            queue[tail] = w
+            tail += 1
+    return tail
 
 
 @inline

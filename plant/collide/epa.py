@@ -21,6 +21,7 @@ from plant.algebra import cross
 from plant.collide.gjk import APART, CORNERS, difference_support, separate
 
 POLISH = 20  # rounds of polishing where the bounds did not meet
+ASKEW = 1e-6  # 1 - cosine between the push and the normal of a face that it may cross
 
 
 @kernel
@@ -58,6 +59,8 @@ def penetrate(shape, hull, s, i, j, scale, loose):
             continue
         faces = _grow(s, faces, best, corners, scale)
         corners += 1
+    bound = upper + slack + loose * abs(upper)
+    ui, uj, uk = _crossed(s, faces, bound, ux, uy, uz, ui, uj, uk)
     _finish(s, ui, uj, uk, -ux, -uy, -uz, upper)
     if loose > 0.0 or not met:
         _polish(shape, hull, s, i, j, scale, 1 if met else POLISH)
@@ -117,17 +120,41 @@ def _reach_on(shape, hull, s, i, j, depth, ux, uy, uz, nx, ny, nz):
     return depth, nx, ny, nz
 
 
+@kernel
+def _crossed(s, faces, bound, ux, uy, uz, ui, uj, uk):
+    """The face, of those at right angles to the push u and no farther than `bound`, that the push itself crosses.
+
+    Several triangles of the polytope lie in one plane where a face of A is parallel to one of B: their plane is the
+    nearest, but only one of them holds the point where the push leaves. The corners ui, uj, uk if there is none.
+    """
+    best = -math.inf
+    for f in range(faces):
+        p = s.plane[f]
+        if p[3] <= bound and p[0] * ux + p[1] * uy + p[2] * uz > 1.0 - ASKEW:
+            i, j, k = s.face[f, 0], s.face[f, 1], s.face[f, 2]
+            u, v, t = _shares(s.w, i, j, k)
+            least = min(u, v, t) / (abs(u) + abs(v) + abs(t))
+            if least > best:
+                best, ui, uj, uk = least, i, j, k
+    return ui, uj, uk
+
+
 @inline
-def _finish(s, i, j, k, nx, ny, nz, depth):
-    """The result: the witnesses are where the face i, j, k nearest to the origin is crossed by its normal."""
-    w, a, r = s.w, s.a, s.result
+def _shares(w, i, j, k):
+    """Areas, times the same number, of the triangles that the foot of the origin makes with the sides of i, j, k."""
     mx, my, mz, _ = _normal(w, i, j, k)
     px, py, pz = cross(w[j, 0], w[j, 1], w[j, 2], w[k, 0], w[k, 1], w[k, 2])
     qx, qy, qz = cross(w[k, 0], w[k, 1], w[k, 2], w[i, 0], w[i, 1], w[i, 2])
     tx, ty, tz = cross(w[i, 0], w[i, 1], w[i, 2], w[j, 0], w[j, 1], w[j, 2])
-    u = max(0.0, mx * px + my * py + mz * pz)
-    v = max(0.0, mx * qx + my * qy + mz * qz)
-    t = max(0.0, mx * tx + my * ty + mz * tz)
+    return mx * px + my * py + mz * pz, mx * qx + my * qy + mz * qz, mx * tx + my * ty + mz * tz
+
+
+@inline
+def _finish(s, i, j, k, nx, ny, nz, depth):
+    """The result: the witnesses are where the face i, j, k nearest to the origin is crossed by its normal."""
+    w, a, r = s.w, s.a, s.result
+    u, v, t = _shares(w, i, j, k)
+    u, v, t = max(0.0, u), max(0.0, v), max(0.0, t)
     whole = u + v + t
     if whole > 0.0:
         u, v, t = u / whole, v / whole, t / whole

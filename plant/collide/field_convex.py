@@ -2,17 +2,20 @@
 
 As for meshes (mesh_convex.py): points of the solid under the surface, with the normal of the triangle above them,
 and ridges of the surface inside the solid. The triangle above a point is found from its place alone. A point in a
-hollow is held by the faces on both sides, so that a corner does not rattle in a ditch.
+hollow is held by the faces on both sides, so that a corner does not rattle in a ditch. A point above the surface has
+a gap to the triangle that it is nearest to, which need not be the one straight below it.
 """
 
 from __future__ import annotations
 
 from hilnode.jit import inline, kernel
 from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_peak, is_sample, sample, triangle
-from plant.collide.mesh_convex import ALIKE, box_in, put, turned
-from plant.collide.ridge import BETWEEN, SAME, START, peak_inside, ridge_inside
-from plant.collide.solid import BOX, HULL, point, points, reach_of, rim_way
+from plant.collide.mesh_convex import ALIKE, box_in, note, put, turned
+from plant.collide.ridge import BETWEEN, SAME, START, may_be_next, peak_inside, ridge_inside
+from plant.collide.solid import BOX, HULL, extent, point, points, reach_of, rim_way
 from plant.collide.triangle import add, along, dot, place, product, sub, to_world, unit
+
+WALK = 4  # triangles tried for the way up
 
 
 @kernel
@@ -26,10 +29,12 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
     x0, y0, x1, y1 = cells(field, f, low[0], low[1], high[0], high[1])
     if x1 <= x0 or y1 <= y0 or not _any_above(field, f, x0, y0, x1, y1, low[2]):
         return 0
-    frame, count = (centre, x, y, z), 0
-    for k in range(min(points(kind, hull, h), SAME)):
+    frame, count, cell = (centre, x, y, z), 0, (x0, y0, x1, y1)
+    whole = min(points(kind, hull, h), SAME)
+    for k in range(whole):
         count = _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count)
-    cell = (x0, y0, x1, y1)
+    if kind != BOX and kind != HULL:
+        count = _gaps(field, f, kind, size, hull, h, 0, whole, frame, cell, low[2], margin, out, count)
     count, is_pierced = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, False)
     if count == 0 and is_pierced:
         count, _ = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, True)
@@ -52,14 +57,15 @@ def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, cou
                 n = put(x, y, z, unit(product(sub(b, a), sub(left, a))))
                 o = put(x, y, z, unit(product(sub(right, a), sub(b, a))))
                 a, b = put(x, y, z, sub(a, centre)), put(x, y, z, sub(b, centre))
-                name = 4 * (cx * field.ny[f] + cy) + k
+                name = 8 * (cx * field.ny[f] + cy) + k
                 count, where, d, way = ridge_inside(
                     kind, size, hull, h, a, b, n, o, margin, out, count, name, at_any_cost
                 )
                 if where != BETWEEN:
                     u, v = (cx, cy) if where == START else (cx + (1 if k != 1 else 0), cy + (1 if k != 0 else 0))
-                    if is_peak(field, f, u, v, (dot(x, way), dot(y, way), dot(z, way))):
-                        name = 4 * (u * field.ny[f] + v) + 3
+                    is_next = may_be_next(n, o, d, way)
+                    if is_next or is_peak(field, f, u, v, (dot(x, way), dot(y, way), dot(z, way))):
+                        name = 8 * (u * field.ny[f] + v) + 3
                         count = peak_inside(size, a if where == START else b, d, way, out, count, name)
                     elif d < 0.0:
                         is_pierced = True
@@ -79,7 +85,10 @@ def _any_above(field, f, x0, y0, x1, y1, z):
 
 @kernel
 def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
-    """Point `k` of the solid against the triangle above it; a rim is turned to that triangle's slope first."""
+    """Point `k` of the solid against the triangle above it; a rim is turned to that triangle's slope first.
+
+    A corner above the surface is measured from the triangles about it; rims are left to the caller.
+    """
     centre, x, y, z = frame
     n = z
     p = point(kind, size, hull, h, k, 1.0, 0.0)
@@ -99,11 +108,16 @@ def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
     m = unit(product(sub(b, a), sub(c, a)))
     n = put(x, y, z, m)
     depth = dot(sub(a, at), m)
-    if depth < -margin:
-        return count
-    count = add(out, count, along(p, 0.5 * depth, n), n, depth, k, 0.0)
     if depth <= 0.0:
+        if turns == 1:
+            cell = cells(field, f, at[0] - margin, at[1] - margin, at[0] + margin, at[1] + margin)
+            count = _gaps(field, f, kind, size, hull, h, k, k + 1, frame, cell, at[2] - margin, margin, out, count)
         return count
+    cx, cy, ck, depth = _way_up(field, f, at, cx, cy, ck, depth)
+    a, b, c = triangle(field, f, cx, cy, ck)
+    m = unit(product(sub(b, a), sub(c, a)))
+    n = put(x, y, z, m)
+    count = add(out, count, along(p, 0.5 * depth, n), n, depth, k, 0.0)
     for e in range(3):  # the faces across hollow edges, if they are above the point too
         u, v = apex(cx, cy, ck, e)
         if not is_sample(field, f, u, v):
@@ -118,3 +132,61 @@ def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
             n = put(x, y, z, o)
             count = add(out, count, along(p, 0.5 * deep, n), n, deep, k + (1 + e) * SAME, 0.0)
     return count
+
+
+@inline
+def _way_up(field, f, p, cx, cy, ck, depth):
+    """The triangle through which `p`, `depth` under the plane of a triangle, comes out along that one's normal.
+
+    Begins with the triangle straight above: where its plane goes on above the surface, the triangle there is next.
+    """
+    for _ in range(WALK):
+        a, b, c = triangle(field, f, cx, cy, ck)
+        x, y, z = along(p, depth, unit(product(sub(b, a), sub(c, a))))
+        is_under, u, v, w = below(field, f, (x, y, z - 1e-9 * depth))
+        if is_under or u < 0:
+            break
+        a, b, c = triangle(field, f, u, v, w)
+        other = dot(sub(a, p), unit(product(sub(b, a), sub(c, a))))
+        if other <= 0.0:
+            break
+        cx, cy, ck, depth = u, v, w, other
+    return cx, cy, ck, depth
+
+
+@kernel
+def _gaps(field, f, kind, size, hull, h, first, last, frame, cell, lowest, margin, out, count):
+    """List, of the points `first` to `last` of the solid that are above the surface, the gaps to the faces of cells."""
+    centre, x, y, z = frame
+    near = 5e-7 * min(size[0], size[1])
+    for cx in range(cell[0], cell[2]):
+        for cy in range(cell[1], cell[3]):
+            if highest(field, f, cx, cy) < lowest:
+                continue
+            for ck in range(2):
+                a, b, c = triangle(field, f, cx, cy, ck)
+                m = unit(product(sub(b, a), sub(c, a)))
+                n, height = put(x, y, z, m), dot(m, sub(a, centre))
+                if last - first > 1 and extent(kind, size, hull, h, n)[0] - height > margin:
+                    continue
+                u, v = rim_way(n)
+                for k in range(first, last):
+                    p = point(kind, size, hull, h, k, u, v)
+                    depth = height - dot(n, p)
+                    if -margin <= depth <= 0.0:
+                        at = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+                        if _is_over(at, a, b, c, m) and not below(field, f, at)[0]:
+                            count = note(out, count, p, n, depth, k, False, near)
+    return count
+
+
+@inline
+def _is_over(p, a, b, c, n):
+    """Whether `p`, seen along the normal `n` of the triangle abc, lies in it; a hair's breadth beyond counts."""
+    e, f, g = sub(b, a), sub(c, b), sub(a, c)
+    over = -1e-9 * dot(e, e)
+    return (
+        dot(product(e, sub(p, a)), n) >= over
+        and dot(product(f, sub(p, b)), n) >= over
+        and dot(product(g, sub(p, c)), n) >= over
+    )

@@ -28,14 +28,26 @@ def _normal(hull, f):
 @kernel
 def hull_distance(hull, h, p):
     """Signed distance of the point `p` (in the hull's frame) from hull `h`, and the normal there."""
-    best, high = 0, -math.inf
+    best, high = farthest_face(hull, h, p)
+    if high <= 0.0:
+        return high, _normal(hull, best)
+    return distance_beyond(hull, best, p)
+
+
+@inline
+def farthest_face(hull, h, p):
+    """The face of hull `h` whose plane is farthest below `p`, and how far that is: never more than the distance."""
+    best, high = hull.face_first[h], -math.inf
     for f in range(hull.face_first[h], hull.face_first[h + 1]):
         height = dot(_normal(hull, f), p) - hull.plane[f, 3]
         if height > high:
             best, high = f, height
-    n = _normal(hull, best)
-    if high <= 0.0:
-        return high, n
+    return best, high
+
+
+@kernel
+def distance_beyond(hull, best, p):
+    """Distance of a point outside, whose farthest face is `best`, and the normal there."""
     square, inside, foot = _on_face(hull, best, p)
     for _ in range(MOST):
         if inside:

@@ -6,9 +6,9 @@ import math
 
 from hilnode.jit import inline, kernel
 from plant.collide.mesh import BORDER, COUNT, FIRST, RIDGE, SKIP, corner, face, meets
-from plant.collide.mesh_round import SPREAD, touch_ball
+from plant.collide.mesh_round import SPREAD, nearest, touch_ball
 from plant.collide.triangle import CORNER, FACE, add, along, behind, dot, place, pull, sub, times, to_world
-from plant.collide.vicinity import is_nearest, normal_there, on_border
+from plant.collide.vicinity import is_nearest, normal_there, on_border, outward
 
 
 @kernel
@@ -46,7 +46,7 @@ def _touch_segment(mesh, m, a, b, radius, margin, out, count, tag):
             for k in range(3):
                 u = mesh.neighbour[t, k]
                 if mesh.edge[t, k] == BORDER or (mesh.edge[t, k] == RIDGE and t < u):
-                    count = _over_ridge(mesh, t, k, a, b, radius, margin, out, count, tag)
+                    count = _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag)
         node += 1
     return count
 
@@ -63,14 +63,15 @@ def _pierced(mesh, t, a, b, p, q, n, radius, out, count, tag):
 
 
 @kernel
-def _over_ridge(mesh, t, k, a, b, radius, margin, out, count, tag):
+def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
     """The core against an edge, where the nearest point lies between the core's ends (they are done as spheres)."""
     c, e = corner(mesh, t, k), corner(mesh, t, (k + 1) % 3)
     s, u = between(a, b, c, e)
     if s <= 1e-9 or s >= 1.0 - 1e-9:
         return count
     foot = along(c, u, sub(e, c))
-    d = sub(along(a, s, sub(b, a)), foot)
+    core = along(a, s, sub(b, a))
+    d = sub(core, foot)
     square = dot(d, d)
     if square > (radius + margin) * (radius + margin):
         return count
@@ -82,8 +83,8 @@ def _over_ridge(mesh, t, k, a, b, radius, margin, out, count, tag):
     n, feature = normal_there(mesh, t, region)
     size = math.sqrt(square)
     way = 1.0
-    if dot(d, n) < 0.0:  # the ridge has come through the core
-        if on_border(mesh, t, region):
+    if dot(d, n) < 0.0:  # the ridge has come through the core, or looks away from it on the far side of a thin wall
+        if on_border(mesh, t, region) or not _is_inside(mesh, m, core, square):
             return count
         way = -1.0
         d = times(-1.0, d)
@@ -93,6 +94,13 @@ def _over_ridge(mesh, t, k, a, b, radius, margin, out, count, tag):
         n = times(1.0 / size, d)
     depth = radius - way * size
     return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * (tag + 2), 1e-6 * radius)
+
+
+@kernel
+def _is_inside(mesh, m, p, square):
+    """Whether `p`, no further from the surface than the root of `square`, is inside the mesh."""
+    t, region, x, y, z = nearest(mesh, m, p, square * (1.0 + 1e-9))
+    return t >= 0 and not on_border(mesh, t, region) and dot(sub(p, (x, y, z)), outward(mesh, t, region)) < 0.0
 
 
 @inline

@@ -24,10 +24,10 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.mesh import BORDER, COUNT, FIRST, HOLLOW, RIDGE, SKIP, at, corner, face, meets
+from plant.collide.mesh import BORDER, COUNT, FIRST, HOLLOW, RIDGE, SKIP, at, corner, face, gap, meets
 from plant.collide.mesh_round import nearest
-from plant.collide.ray import ray_mesh
-from plant.collide.ridge import BETWEEN, MANY, SAME, START, peak_inside, ridge_inside
+from plant.collide.ray import HUGE, ray_mesh
+from plant.collide.ridge import BETWEEN, MANY, SAME, START, may_be_next, peak_inside, ridge_inside
 from plant.collide.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
 from plant.collide.triangle import (
     CORNER,
@@ -64,6 +64,8 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     count = _hold(mesh, m, frame, kind == CYLINDER or kind == CONE, margin, 0.5 * min(size[0], size[1]), out, count)
     if count == 0 and is_pierced:
         count, _ = _look(kind, size, hull, h, mesh, m, frame, margin, out, True)
+    if mesh.closed[m] != 0 and not _any_deep(out, count):
+        count = _from_inside(kind, size, hull, h, mesh, m, frame, out, count)
     return to_world(placed, i, out, count)
 
 
@@ -101,13 +103,48 @@ def _look(kind, size, hull, h, mesh, m, frame, margin, out, at_any_cost):
                     )
                     if where != BETWEEN:
                         q = k if where == START else (k + 1) % 3
-                        if is_nearest_corner(mesh, t, q, (dot(x, way), dot(y, way), dot(z, way))):
+                        is_next = may_be_next(n, o, d, way)
+                        if is_next or is_nearest_corner(mesh, t, q, (dot(x, way), dot(y, way), dot(z, way))):
                             name = 8 * mesh.triangle[t, q] + 7
                             count = peak_inside(size, f if where == START else g, d, way, out, count, name)
                         elif d < 0.0:
                             is_pierced = True
         node += 1
     return count, is_pierced
+
+
+@inline
+def _any_deep(out, count):
+    for q in range(count):
+        if out.depth[q] > 0.0:
+            return True
+    return False
+
+
+@kernel
+def _from_inside(kind, size, hull, h, mesh, m, frame, out, count):
+    """If the centre of a solid is inside a closed mesh: push it out the way on which that is nearest to the surface.
+
+    All of the solid is inside then, or nothing of it but what has come out on another side. Returns the new count.
+    """
+    centre, x, y, z = frame
+    if gap(mesh, mesh.first_node[m], centre) > 0.0:
+        return count
+    t, region, fx, fy, fz = nearest(mesh, m, centre, math.inf)
+    way = sub((fx, fy, fz), centre)
+    if dot(way, outward(mesh, t, region)) <= 0.0:
+        return count
+    n = face(mesh, t) if region == FACE else unit(way)
+    v = put(x, y, z, n)
+    u, w = rim_way(v)
+    count = 0
+    for k in range(min(points(kind, hull, h), SAME)):
+        p = point(kind, size, hull, h, k, u, w)
+        there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+        depth, o = ray_mesh(mesh, m, there, n, HUGE)
+        if depth < HUGE and dot(o, n) > 0.0:
+            count = add(out, count, along(p, 0.5 * depth, v), v, depth, k, 0.0)
+    return count
 
 
 @inline
@@ -167,12 +204,12 @@ def _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, c
             continue
         u, v, w = dot(d, p) > du, dot(e, p) > dv, dot(f, p) > dw
         if not (u or v or w):
-            count = _note(out, count, p, n, depth, k, False, near)
+            count = note(out, count, p, n, depth, k, False, near)
         elif depth > 0.0 and _is_hollow(mesh.edge[t], u, v, w):
             way = _to_hollow(mesh, t, frame, p, a, b, c)
             far = math.sqrt(dot(way, way))
             if far > 0.0:
-                count = _note(out, count, p, times(1.0 / far, way), far, k, True, near)
+                count = note(out, count, p, times(1.0 / far, way), far, k, True, near)
     return count
 
 
@@ -185,7 +222,7 @@ def _is_hollow(edge, u, v, w):
 
 
 @inline
-def _note(out, count, p, way, depth, k, is_beyond, near):
+def note(out, count, p, way, depth, k, is_beyond, near):
     """Keep point `k` of the solid, at `p`, which is `depth` from a face along `way`; the nearest face is kept.
 
     A point that may be inside counts more than a gap. `is_beyond`: no face of the mesh need be straight above it.
@@ -369,7 +406,10 @@ def _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, margin, ou
         out.feature[q] = name if not is_beyond else -1
         return
     if s < far:
-        depth, v = -(far - s) * dot(n, way), put(x, y, z, n)
+        depth, close = -(far - s) * dot(n, way), 1e-6 * far
+        if nearest(mesh, m, along(there, depth, n), close * close)[0] < 0:  # the wall ends before that
+            n, depth = times(-1.0, way), far - s
+        v = put(x, y, z, n)
         _write(out, q, along(p, 0.5 * depth, v), v, depth, name)
         return
     if region == FACE or (region < CORNER and mesh.edge[t, region - 1] != RIDGE):

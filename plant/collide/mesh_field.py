@@ -18,8 +18,10 @@ from plant.collide.crossing import (
     LOOSE,
     SPOTS,
     across,
+    begin_search,
     contour,
     forget,
+    go_on_search,
     inside,
     join,
     keep,
@@ -28,10 +30,10 @@ from plant.collide.crossing import (
     moved,
     within,
 )
-from plant.collide.field import below, cells, corner_of, sample, triangle
+from plant.collide.field import below, cells, corner_of, is_peak, sample, triangle
 from plant.collide.mesh import COUNT, FIRST, RIGHT, SKIP, at, corner, face
 from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, list_loose, name_of, pair_of, slab
+from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, loose_gap, name_of, pair_of, slab
 from plant.collide.node_pair import box_there, first_box, is_leaf
 from plant.collide.triangle import CORNER, add, along, dot, place, product, pull, sub, to_world, unit
 from plant.collide.vicinity import outward
@@ -207,11 +209,47 @@ def _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out):
             continue
         centre, normal, u, v, low, high, size = contour(work, s)
         low = min(low, inside(mesh, work, s, 0, o, x, y, z, centre, normal, u, v, margin))
+        low = min(low, _corners_under(mesh, field, work, f, s, o, x, y, z, centre, normal, u, v))
         high = max(high, _samples_inside(field, work, f, s, centre, normal, u, v, margin))
         count = list_region(work, s, centre, normal, low, high, size, out, count)
         if margin > 0.0:
             count = _list_above(field, work, f, margin, out, count)
-            count = list_loose(mesh, work, 1, m, o, x, y, z, margin, out, count)
+            count = _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count)
+    return count
+
+
+@kernel
+def _corners_under(mesh, field, work, f, root, o, x, y, z, centre, normal, u, v):
+    """Keep corners of the mesh that are under the surface but not within the contour; returns their extreme height.
+
+    So it is where the widest part of a body is under it: the contour is narrower than what is below.
+    """
+    tail, head, extreme = begin_search(work, root, 0), 0, 0.0
+    while head < tail:
+        t = work.queue[head]
+        head += 1
+        reached = False
+        for k in range(3):
+            p = moved(o, x, y, z, corner(mesh, t, k))
+            d = sub(p, centre)
+            height = dot(d, normal)
+            if height < 0.0 and below(field, f, p)[0]:
+                reached = True
+                extreme = min(extreme, height)
+                keep(work, 0, SPOTS, dot(d, u), dot(d, v), height, p, mesh.triangle[t, k])
+        if reached:
+            tail = go_on_search(mesh, work, t, tail)
+    return extreme
+
+
+@kernel
+def _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count):
+    """List the loose samples that were kept, if they stick out towards the nearest point of the mesh."""
+    for spot in range(LOOSE + 4, LOOSE + 8):
+        gap, middle, n = loose_gap(mesh, work, spot, 1, m, o, x, y, z, margin)
+        name = work.name[spot]
+        if gap <= margin and is_peak(field, f, name // field.ny[f], name % field.ny[f], n):
+            count = add(out, count, middle, n, -gap, 8 * name + 1, 1e-6 * margin)
     return count
 
 
@@ -294,7 +332,7 @@ def _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out):
     slab(mesh, work, 0, mesh.first_node[m], box, normal, p, SLAB * (margin - size), o, x, y, z, margin)
     _slab_of_field(mesh, field, work, m, f, normal, q, SLAB * (margin - size), o, x, y, z)
     count = _list_above(field, work, f, margin, out, count)
-    return list_loose(mesh, work, 1, m, o, x, y, z, margin, out, count)
+    return _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count)
 
 
 @kernel

@@ -162,24 +162,31 @@ def is_new(work, spot):
 def list_loose(mesh, work, side, asset, o, x, y, z, margin, out, count):
     """List the loose corners that were kept of one side, against the nearest point of mesh `asset`, the other one."""
     for spot in range(LOOSE + 4 * side, LOOSE + 4 * side + 4):
-        if not is_new(work, spot):
-            continue
-        p = (work.found[spot, 1], work.found[spot, 2], work.found[spot, 3])
-        there = p
-        if side == 1:
-            d = sub(p, o)
-            there = (dot(d, x), dot(d, y), dot(d, z))
-        t, region, fx, fy, fz = nearest(mesh, asset, there, margin * margin)
-        if t < 0:
-            continue
-        d, n = sub(there, (fx, fy, fz)), outward(mesh, t, region)
-        if dot(d, n) < 0.0:
-            continue
-        size = math.sqrt(dot(d, d))
-        n = unit(d) if size > TOUCH * margin else unit(n)
-        if side == 1:
-            n = put(x, y, z, n)
-        middle = along(p, -0.5 * size, n)
-        n = n if side == 0 else times(-1.0, n)
-        count = add(out, count, middle, n, -size, 8 * work.name[spot] + side, 1e-6 * margin)
+        gap, middle, n = loose_gap(mesh, work, spot, side, asset, o, x, y, z, margin)
+        if gap <= margin:
+            count = add(out, count, middle, n, -gap, 8 * work.name[spot] + side, 1e-6 * margin)
     return count
+
+
+@kernel
+def loose_gap(mesh, work, spot, side, asset, o, x, y, z, margin):
+    """The gap from a loose corner to mesh `asset` (inf: none within the margin), its middle and its normal, to i."""
+    p = (work.found[spot, 1], work.found[spot, 2], work.found[spot, 3])
+    if not is_new(work, spot):
+        return math.inf, p, p
+    there = p
+    if side == 1:
+        d = sub(p, o)
+        there = (dot(d, x), dot(d, y), dot(d, z))
+    t, region, fx, fy, fz = nearest(mesh, asset, there, margin * margin)
+    if t < 0:
+        return math.inf, p, p
+    d, n = sub(there, (fx, fy, fz)), outward(mesh, t, region)
+    if dot(d, n) < 0.0:
+        return math.inf, p, p
+    size = math.sqrt(dot(d, d))
+    n = unit(d) if size > TOUCH * margin else unit(n)
+    if side == 1:
+        n = put(x, y, z, n)
+    middle = along(p, -0.5 * size, n)
+    return size, middle, n if side == 0 else times(-1.0, n)

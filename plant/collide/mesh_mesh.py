@@ -4,9 +4,8 @@ Both trees are walked together, once, down the nearer pair of boxes first; of tw
 larger is opened (Luaces 4.6.1). Two leaves give pairs of triangles. A pair of triangles is put aside if one lies
 further than the reach on one side of the plane of the other. If both are on both sides, they may cross; if
 they do, the reach is 0 from then on, and the contact is that of crossing.py. Otherwise their distance is worked out,
-and the reach becomes the least yet, so that the walk ends with the nearest pair; mesh_gap.py lists it.
-
-Limits: a mesh that is wholly inside another is not seen.
+and the reach becomes the least yet, so that the walk ends with the nearest pair; mesh_gap.py lists it. If there is
+none, one may be wholly inside the other (mesh_inside.py).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from plant.collide.crossing import contour, inside, join, list_region, moved
 from plant.collide.mesh import COUNT, FIRST, RIGHT, corner, face
 from plant.collide.mesh_convex import put, turned
 from plant.collide.mesh_gap import list_gap, list_loose, pair_of
+from plant.collide.mesh_inside import list_inside
 from plant.collide.node_pair import ALIKE, apart, first_box, girth, is_leaf, push, second_box
 from plant.collide.triangle import dot, place, sub, to_world
 from plant.collide.vicinity import outward
@@ -36,6 +36,8 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
         count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
     elif t >= 0:
         count = list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out)
+    else:
+        count = list_inside(mesh, work, m, w, o, x, y, z, out)
     return to_world(placed, j, out, count)
 
 

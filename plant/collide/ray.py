@@ -96,7 +96,7 @@ def ray_shape(shape, placed, hull, mesh, field, s, origin, direction, far):
         t = _solid(kind, size, hull, shape.asset[s], o, d)
         if 0.0 < t < math.inf:
             p = along(o, t + 1e-9 * (size[0] + size[1]), d)
-            _, x, y, z = signed(kind, size, hull, shape.asset[s], p)
+            _, x, y, z = signed(kind, size, hull, shape.asset[s], p, 0.0)
             n = (x, y, z)
     return t, out_of(rot, n)
 

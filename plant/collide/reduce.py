@@ -5,6 +5,9 @@ the one that adds most to that triangle, then those farthest from all that are k
 those that are kept counts for more: in a corner between floor and wall both must hold. Points keep their order and
 their features, and of equals the first is taken, so that the same points come back in the next step: a body at rest
 trembles by less than what counts as equal here.
+
+Points across a gap count the less the wider it is: of all that lies ahead of a fast body, what it meets first, and what
+it meets next when it turns about that, must hold it.
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ import math
 from hilnode.jit import inline, kernel
 from plant.algebra import cross
 
+TINY = 1e-300
 FIRM = 1.0 + 1e-3
 """A point must be better than an earlier one by this factor, so that trembling does not choose among equals."""
 EVEN = 1e-5
 """Depths that differ by less than this part of the spread of the points are equal; 3 um for a body of 0.3 m."""
+WIDE = 0.25
+"""A gap that is wider than the least one by this part of the spread makes a point count a quarter."""
 TURN = 0.5
 """Points with normals at an angle are that part of the spread, times the sine or so, farther apart than they are."""
 
@@ -30,6 +36,7 @@ def reduce(out, count, most):
     spread = _spread(out, count)
     first = _deepest(out, count, EVEN * spread)
     turn = (TURN * spread) ** 2
+    least, wide = min(out.depth[first], 0.0), WIDE * spread + TINY
     kept = 1 << first
     second = third = first
     for k in range(1, most):
@@ -44,6 +51,7 @@ def reduce(out, count, most):
                 value += _area(out, first, second, p)
             elif k == 3:
                 value += _added(out, first, second, third, p)
+            value *= _weight((least - min(out.depth[p], 0.0)) / wide)
             if best < 0 or value > top * FIRM:
                 best, top = p, value
         kept |= 1 << best
@@ -52,6 +60,13 @@ def reduce(out, count, most):
         elif k == 2:
             third = best
     return _compact(out, kept, count)
+
+
+@inline
+def _weight(x):
+    """1 where a gap is the least one; x: by how much it is wider."""
+    part = 1.0 / (1.0 + x * x)
+    return part * part
 
 
 @inline

@@ -1,8 +1,10 @@
 """Ridges of a surface inside a convex solid.
 
 The signed distance to a solid is convex along a ridge, so it has one minimum; where it is as good as level, the two
-ends of that stretch count instead. The normal is the solid's, turned into the cone of normals that the ridge may have.
-Where a corner of the surface is the deepest, a normal along which none of its edges rises is right as it is.
+ends of that stretch count too. The normal is the solid's, turned into the cone of normals that the ridge may have, and
+the depth is how far the ridge must go along it to clear the solid's face. Where a corner of the surface is the
+deepest, a normal along which none of its edges rises is right as it is. Across a gap other corners of sharp ridges
+count too, if a face there looks at the solid: they may touch next when the body turns about the nearest one.
 
 Ref: Luaces 4.6.3 (the distance to a cylinder minimised over each triangle by an active set; here the minimum lies in
 a corner or on an edge, which leaves one variable).
@@ -17,11 +19,13 @@ from plant.collide.solid import signed
 from plant.collide.triangle import FEATURES, TINY, add, along, dot, product, sub, times, unit
 
 STEPS = 40  # towards the lowest place on a ridge, at most; three to ten as a rule
-HALVINGS = 30
+EXITS = 30  # towards the place where a line leaves the solid, at most; two or three as a rule
 FINE = 1e-12  # of the length of the ridge: how exactly the lowest place is known
 LEVEL = 1e-4  # of the size of the solid: by so much the depth may differ along a ridge that counts as level
+EVEN = 1e-6  # of the size of the solid: a place on a level stretch that is deeper by as little is left to its ends
 STRETCH = 0.02  # of the size of the solid: a shorter level stretch is one point
 STEEP = 0.3  # cosine: a normal is not turned further than this to fit a ridge
+SHARP = 0.7  # cosine between the faces of a ridge whose ends stick out, as those of a block
 OWN = 0.999  # cosine: a normal that need not be turned further is one of the ridge's own
 BETWEEN, START, END = 0, 1, 2  # where the deepest place of a ridge is that has been left to the caller
 SAME = 256  # points of a solid that are told apart by their number
@@ -38,10 +42,10 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
     """
     e = sub(b, a)
     length = math.sqrt(dot(e, e))
-    d, _, _, _ = signed(kind, size, hull, h, along(a, 0.5, e))
+    d, _, _, _ = signed(kind, size, hull, h, along(a, 0.5, e), 0.0)
     if d > 0.5 * length + margin:
         return count, BETWEEN, d, n
-    s, d, way = _lowest(kind, size, hull, h, a, e, margin, FINE * length)
+    s, d, way, before, after = _lowest(kind, size, hull, h, a, e, margin, FINE * length)
     if d > margin:
         return count, BETWEEN, d, n
     near = 0.5 * min(size[0], size[1])
@@ -54,16 +58,63 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
         if d >= 0.0:
             return count, BETWEEN, d, n
         fit = unit((n[0] + o[0], n[1] + o[1], n[2] + o[2]))
-        depth = _way_out(kind, size, hull, h, along(a, s, e), times(-1.0, fit))
-        count = add(out, count, along(along(a, s, e), -0.5 * depth, fit), fit, depth, feature, 1e-6 * near)
+        p, fit, depth = _pierced(kind, size, hull, h, a, e, s, d, fit, before, after)
+        count = add(out, count, along(p, -0.5 * depth, fit), fit, depth, feature, 1e-6 * near)
         return count, BETWEEN, d, n
     first, last = _level(kind, size, hull, h, a, e, s, d + LEVEL * near, STRETCH * near / max(length, TINY))
-    for k in range(2 if last > first else 1):
-        p = along(a, last if k == 1 else first, e)
-        d, _, _, _ = signed(kind, size, hull, h, p)
-        depth = -d / part if d < 0.0 else -d
-        count = add(out, count, along(p, -0.5 * depth, fit), fit, depth, feature + k, 1e-6 * near)
+    deepest = -math.inf
+    if last > first:
+        for k in range(2):
+            p = along(a, last if k == 1 else first, e)
+            depth, way = _reach(kind, size, hull, h, p, fit, part, margin)
+            deepest = max(deepest, depth)
+            count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
+        feature = _name(name + 4)
+    p = along(a, s, e)
+    depth, way = _reach(kind, size, hull, h, p, fit, part, margin)
+    if depth > deepest + EVEN * near:
+        count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature, 1e-6 * near)
     return count, BETWEEN, d, n
+
+
+@inline
+def _reach(kind, size, hull, h, p, fit, part, margin):
+    """Depth of the place `p` of a ridge whose normal is `fit`, and the normal there.
+
+    A push along a normal that leans must clear the whole face of the solid, not just `p`; `part` is the cosine. Across
+    a gap the solid's own normal is the one of the nearest points.
+    """
+    d, x, y, z = signed(kind, size, hull, h, p, margin)
+    if d > 0.0:
+        return -d, (-x, -y, -z)
+    return -d / part, fit
+
+
+@inline
+def _pierced(kind, size, hull, h, a, e, s, d, fit, before, after):
+    """A ridge that goes in through one face of the solid and out of another, as through a plate.
+
+    The solid is lifted off it along `fit`, or over the end that is beyond either face (outward normals `before` and
+    `after`) and straight below that face, whichever is the shortest way. Returns the place on the ridge, the normal and
+    the depth.
+    """
+    p, whole = along(a, s, e), 2.0 * (size[0] + size[1] + size[2])
+    depth = _way_out(kind, size, hull, h, p, times(-1.0, fit), whole)
+    for k in range(2):
+        end, out = (along(a, 1.0, e), before) if k == 0 else (a, after)
+        over = -d - dot(out, sub(end, along(a, s, e)))
+        if over < depth:
+            off, _, _, _ = signed(kind, size, hull, h, along(end, over, out), 0.0)
+            if abs(off) <= 1e-9 * whole:
+                p, fit, depth = end, times(-1.0, out), over
+    return p, fit, depth
+
+
+@inline
+def may_be_next(n, o, d, way):
+    """Whether the end of a ridge, between faces with the normals `n` and `o`, sticks out towards the solid, which lies
+    across the gap `d` in the direction `way`."""
+    return d >= 0.0 and dot(n, o) < SHARP and max(dot(n, way), dot(o, way)) > STEEP
 
 
 @inline
@@ -78,22 +129,25 @@ def _name(name):
 
 
 @inline
-def _way_out(kind, size, hull, h, p, way):
-    """How far it is from `p`, inside the solid, along `way` to its surface."""
-    low, high = 0.0, 2.0 * (size[0] + size[1] + size[2])
-    for _ in range(HALVINGS):
-        s = 0.5 * (low + high)
-        d, _, _, _ = signed(kind, size, hull, h, along(p, s, way))
-        if d < 0.0:
-            low = s
-        else:
-            high = s
-    return 0.5 * (low + high)
+def _way_out(kind, size, hull, h, p, way, beyond):
+    """How far it is from `p`, inside the solid, along `way` to its surface; `beyond` is more than that.
+
+    The signed distance is convex along the way, so tangents from beyond the surface come back to it and never too far.
+    """
+    s = beyond
+    for _ in range(EXITS):
+        d, x, y, z = signed(kind, size, hull, h, along(p, s, way), 0.0)
+        if abs(d) <= 1e-13 * beyond:
+            break
+        slope = x * way[0] + y * way[1] + z * way[2]
+        s = min(s - d / slope, beyond) if slope > TINY else beyond
+    return s
 
 
 @inline
 def _lowest(kind, size, hull, h, a, e, margin, fine):
-    """Where along a + s e, 0 <= s <= 1, the signed distance is least, how much, and the solid's inward normal there.
+    """Where along a + s e, 0 <= s <= 1, the signed distance is least, how much, and the solid's inward normal there;
+    and its outward normals right before and after that place.
 
     The slope is the normal's part along e. Between two faces of the solid the normal jumps; then it is the mean of the
     two whose slope is 0, which is square to the ridge and to the edge of the solid, and shorter than 1: the depth over
@@ -103,25 +157,25 @@ def _lowest(kind, size, hull, h, a, e, margin, fine):
     if it is a kink; a zero of the slope between the two sides is near it if there is none; taken in turn, and the
     middle now and then. If they meet above `margin`, that height is returned at once.
     """
-    f, px, py, pz = signed(kind, size, hull, h, a)
+    f, px, py, pz = signed(kind, size, hull, h, a, margin)
     p = px * e[0] + py * e[1] + pz * e[2]
     if p >= 0.0:
-        return 0.0, f, (-px, -py, -pz)
-    g, qx, qy, qz = signed(kind, size, hull, h, along(a, 1.0, e))
+        return 0.0, f, (-px, -py, -pz), (px, py, pz), (px, py, pz)
+    g, qx, qy, qz = signed(kind, size, hull, h, along(a, 1.0, e), margin)
     q = qx * e[0] + qy * e[1] + qz * e[2]
     if q <= 0.0:
-        return 1.0, g, (-qx, -qy, -qz)
+        return 1.0, g, (-qx, -qy, -qz), (qx, qy, qz), (qx, qy, qz)
     low, high, s, d = 0.0, 1.0, 0.5, 0.0
     for k in range(STEPS):
         s = min(max((g - f + p * low - q * high) / (p - q), low), high)
         floor = f + p * (s - low)
         if floor > margin:
-            return s, floor, (-px, -py, -pz)
+            return s, floor, (-px, -py, -pz), (px, py, pz), (qx, qy, qz)
         if k % 4 == 1:
             s = low - p * (high - low) / (q - p)
         elif k % 4 == 3:
             s = 0.5 * (low + high)
-        d, gx, gy, gz = signed(kind, size, hull, h, along(a, s, e))
+        d, gx, gy, gz = signed(kind, size, hull, h, along(a, s, e), margin)
         slope = gx * e[0] + gy * e[1] + gz * e[2]
         if slope > 0.0:
             high, g, q, qx, qy, qz = s, d, slope, gx, gy, gz
@@ -131,7 +185,7 @@ def _lowest(kind, size, hull, h, a, e, margin, fine):
             break
     w = q / (q - p)
     way = (-w * px - (1.0 - w) * qx, -w * py - (1.0 - w) * qy, -w * pz - (1.0 - w) * qz)
-    return s, d, way
+    return s, d, way, (px, py, pz), (qx, qy, qz)
 
 
 @inline
@@ -139,18 +193,18 @@ def _level(kind, size, hull, h, a, e, s, bound, shortest):
     """The stretch about `s` along which the signed distance stays below `bound`; just `s` if it is too short."""
     before = min(0.5 * shortest, s)
     after = min(shortest - before, 1.0 - s)
-    ends_before = before == s or signed(kind, size, hull, h, along(a, s - before, e))[0] > bound
-    if ends_before and (after == 1.0 - s or signed(kind, size, hull, h, along(a, s + after, e))[0] > bound):
+    ends_before = before == s or signed(kind, size, hull, h, along(a, s - before, e), bound)[0] > bound
+    if ends_before and (after == 1.0 - s or signed(kind, size, hull, h, along(a, s + after, e), bound)[0] > bound):
         return s, s
     first, last = s, s
     for side in range(2):
         inside, outside = s, 1.0 if side == 1 else 0.0
-        if signed(kind, size, hull, h, along(a, outside, e))[0] <= bound:
+        if signed(kind, size, hull, h, along(a, outside, e), bound)[0] <= bound:
             inside = outside
         else:
             for _ in range(20):
                 middle = 0.5 * (inside + outside)
-                if signed(kind, size, hull, h, along(a, middle, e))[0] <= bound:
+                if signed(kind, size, hull, h, along(a, middle, e), bound)[0] <= bound:
                     inside = middle
                 else:
                     outside = middle

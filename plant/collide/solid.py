@@ -1,8 +1,9 @@
 """Convex solids as a surface sees them: their signed distance, and the points that can touch a face.
 
 The signed distance is negative inside and convex; its gradient is the solid's outward normal there. It is exact for
-box, cylinder and cone. For a hull it is the largest height over its faces: exact inside and over a face, too small
-outside near an edge, so a gap there is listed a little early.
+box, cylinder and cone. For a hull it is the largest height over its faces, which is exact inside, and the distance
+from the hull where that height is more than 0 but within the reach that is asked for. Further out, where it is never
+more than the distance, it says all that a search along a line needs: that this side of the line is out of reach.
 
 The points that can touch a face are the corners; a rim has its lowest point and three more at right angles, which keep
 a standing cylinder from rocking.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
+from plant.collide.hull_distance import distance_beyond, farthest_face
 from plant.collide.model import Kind
 from plant.collide.triangle import TINY, dot, sub
 
@@ -20,12 +22,15 @@ BOX, CYLINDER, CONE, HULL = int(Kind.BOX), int(Kind.CYLINDER), int(Kind.CONE), i
 
 
 @kernel
-def signed(kind, size, hull, h, p):
-    """Distance from `p` to the surface of a solid in its own frame, negative inside, and the outward normal there."""
+def signed(kind, size, hull, h, p, reach):
+    """Distance from `p` to the surface of a solid in its own frame, negative inside, and the outward normal there.
+
+    Beyond `reach` the distance of a hull may be too small.
+    """
     if kind == BOX:
         return _signed_box(size, p)
     if kind == HULL:
-        return _signed_hull(hull, h, p)
+        return _signed_hull(hull, h, p, reach)
     rho = math.sqrt(p[0] * p[0] + p[1] * p[1])
     if kind == CYLINDER:
         distance, along, up = _signed_profile_cylinder(size[0], size[1], rho, p[2])
@@ -84,15 +89,13 @@ def _signed_profile_cone(radius, half, rho, z):
 
 
 @inline
-def _signed_hull(hull, h, p):
-    best, owner = -math.inf, hull.face_first[h]
-    for k in range(hull.face_first[h], hull.face_first[h + 1]):
-        f = hull.plane[k]
-        height = f[0] * p[0] + f[1] * p[1] + f[2] * p[2] - f[3]
-        if height > best:
-            best, owner = height, k
-    f = hull.plane[owner]
-    return best, f[0], f[1], f[2]
+def _signed_hull(hull, h, p, reach):
+    face, height = farthest_face(hull, h, p)
+    if 0.0 < height <= reach:
+        height, n = distance_beyond(hull, face, p)
+        return height, n[0], n[1], n[2]
+    f = hull.plane[face]
+    return height, f[0], f[1], f[2]
 
 
 @inline

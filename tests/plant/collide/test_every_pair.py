@@ -51,57 +51,41 @@ FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000
 ASPECTS = ("hit", "depth", "normal", "surface", "motion")
 
-TWO_MINIMA = "ring.shape_ring walks 32 steps: of two minima within half a step the nearer one may be lost, or both"
-FAR_SIDE = "ring.shape_ring takes the far side of a link's bend for a point at the bend's radius, where no wire is"
-COARSE = "mesh_round._touch_ring looks for turns of the slope over 16 pieces: over facets of that size it loses minima"
-THROUGH = "mesh_round._over_ridge takes a ridge on the far side of a thin mesh for one that came through the core"
-WITNESS = "the deepest point that convex._witness adds to a patch lies now and then beyond the second shape"
-SIDEWAYS = (
-    "capsule_cylinder._through puts the way out of the side at an end of the core, beyond the cylinder's own ends"
-)
+TWO_MINIMA = "ring.py walks along the core in steps: of two minima within one the nearer one may be lost, or both"
+FAR_SIDE = "ring.py lists shallow points of a link beside deeper ones where no wire is"
+COARSE = "ring.py on facets as small as its steps loses a minimum now and then, or stops short of it"
 NEARLY = "the normal of cones that are a few millionths of their size apart is off by some milliradians"
-ON_MESH = (
-    "mesh_convex: false touches beyond hollow edges, a solid wholly inside is not seen, a hull's distance is that to "
-    "its furthest plane, and a ridge is pushed along a leaning normal further than the solid reaches"
-)
-ON_FIELD = (
-    "field_convex measures a gap to the plane of the triangle straight below, wherever its foot lies; distances of "
-    "hulls and pushes of ridges as for meshes"
-)
-CROSSING = "mesh_mesh sees only surfaces that cross: no gaps, nothing inside; its points lie off both surfaces"
+LEANING = "where a ridge of the surface is pushed out along a normal that leans, its foot lies beyond the solid's face"
+RIM = "of a cylinder deep in a mesh the points of the rim that count depend on rounding (1 in 2,000)"
+INSIDE = "a mesh inside another, curved one is missed now and then (1 in 2,000); the cause is not known"
+CROSSING = "the points of surfaces that cross are those of one plane for the whole region: they lie off both surfaces"
 
 # What is wrong with a pair, in which aspects of the few places and of the many.
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
-    "capsule-cylinder": [(SIDEWAYS, "", "surface")],
-    "capsule-hull": [(WITNESS, "", "surface")],
     "capsule-torus": [(TWO_MINIMA, "", "hit depth")],
     "capsule-link": [(TWO_MINIMA, "depth", "hit depth motion")],
-    "capsule-mesh": [(THROUGH, "", "depth normal surface")],
-    "box-hull": [(WITNESS, "surface", "surface")],
     "box-torus": [(TWO_MINIMA, "", "hit depth")],
     "box-link": [(TWO_MINIMA, "", "hit depth motion")],
-    "box-mesh": [(ON_MESH, "hit depth normal surface", "hit depth normal surface motion")],
-    "box-field": [(ON_FIELD, "depth normal surface", "hit depth normal surface motion")],
-    "cylinder-cylinder": [(WITNESS, "", "surface")],
-    "cylinder-hull": [(WITNESS, "", "surface")],
     "cylinder-torus": [(TWO_MINIMA, "depth", "depth")],
     "cylinder-link": [(TWO_MINIMA, "", "hit depth surface motion")],
-    "cylinder-mesh": [(ON_MESH, "hit depth normal surface motion", "hit depth normal surface motion")],
-    "cylinder-field": [(ON_FIELD, "hit depth normal surface", "hit depth normal surface")],
-    "cone-cone": [(NEARLY, "", "normal"), (WITNESS, "surface", "surface")],
-    "cone-hull": [(WITNESS, "", "surface")],
+    "box-mesh": [(LEANING, "surface", "surface")],
+    "box-field": [(LEANING, "surface", "surface")],
+    "cylinder-mesh": [(LEANING, "surface", "surface"), (RIM, "motion", "motion")],
+    "cylinder-field": [(LEANING, "surface", "surface")],
+    "cone-mesh": [(LEANING, "surface", "surface")],
+    "cone-field": [(LEANING, "surface", "surface")],
+    "hull-mesh": [(LEANING, "surface", "surface")],
+    "hull-field": [(LEANING, "surface", "surface")],
+    "cone-cone": [(NEARLY, "", "normal")],
     "cone-link": [(TWO_MINIMA, "", "hit depth")],
-    "cone-mesh": [(ON_MESH, "hit depth normal surface", "hit depth normal surface")],
-    "cone-field": [(ON_FIELD, "depth normal surface", "hit depth normal surface")],
-    "hull-hull": [(WITNESS, "surface", "surface")],
-    "hull-mesh": [(ON_MESH, "hit depth normal surface", "hit depth normal surface")],
-    "hull-field": [(ON_FIELD, "hit depth normal surface", "hit depth normal surface")],
     "torus-torus": [(TWO_MINIMA, "", "hit depth")],
-    "torus-link": [(TWO_MINIMA, "depth", "hit depth surface")],
-    "torus-mesh": [(COARSE, "hit depth", "hit depth")],
+    "torus-link": [(TWO_MINIMA, "", "hit depth surface")],
+    "torus-mesh": [(COARSE, "depth surface", "hit depth surface")],
     "link-link": [(TWO_MINIMA, "hit depth", "hit depth motion"), (FAR_SIDE, "surface", "surface")],
-    "link-mesh": [(COARSE, "depth normal", "hit depth normal surface")],
-    "mesh-mesh": [(CROSSING, "hit surface", "hit surface")],
+    "link-mesh": [(COARSE, "depth", "hit depth normal surface")],
+    "link-field": [(COARSE, "depth surface", "depth surface")],
+    "mesh-mesh": [(CROSSING, "surface", "surface"), (INSIDE, "hit", "hit")],
+    "mesh-field": [(CROSSING, "surface", "surface")],
 }
 
 

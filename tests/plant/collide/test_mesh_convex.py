@@ -27,7 +27,7 @@ def convex(s, p, m, o, f, margin):
 
 @kernel
 def signed_at(f, kind, size, x, y, z):
-    return signed(kind, size, view_hulls(f), 0, (x, y, z))
+    return signed(kind, size, view_hulls(f), 0, (x, y, z), 10.0)
 
 
 def hull_of(points):
@@ -54,13 +54,20 @@ def flat(n=21):
     return build_meshes([grid(n, 3.0, lambda x, y: 0 * x)])
 
 
-@pytest.mark.parametrize(("kind", "size", "theirs"), SOLIDS)
+def coal_hull(points):
+    corners = coal.StdVec_Vec3s()
+    corners.extend(list(points))
+    return coal.Convex.convexHull(corners, True, "Qt")
+
+
+@pytest.mark.parametrize(("kind", "size", "theirs"), [*SOLIDS, (Kind.HULL, [1, 1, 1], lambda: coal_hull(0.3 * CUBE))])
 def test_signed_distance_is_that_of_coal(kind, size, theirs):
     """Outside: the distance of a tiny sphere. Inside: the depth of that sphere. The normal is the gradient."""
     rng, body, dot = np.random.default_rng(1), theirs(), coal.Sphere(1e-6)
+    faces = Record(hull_of(0.3 * CUBE))
     given = np.array([*size, 0, 0][:4], float)
     for p in rng.uniform(-0.8, 0.8, (300, 3)):
-        d, *g = signed_at(NONE.address, int(kind), given, *p)
+        d, *g = signed_at(faces.address, int(kind), given, *p)
         result = coal.DistanceResult()
         gap = coal.distance(
             body, coal.Transform3s(), dot, coal.Transform3s(np.eye(3), p), coal.DistanceRequest(), result
@@ -68,7 +75,7 @@ def test_signed_distance_is_that_of_coal(kind, size, theirs):
         assert abs(d - (gap + 1e-6)) < 2e-5
         assert abs(np.linalg.norm(g) - 1) < 1e-12
         step = 1e-6
-        ahead = signed_at(NONE.address, int(kind), given, *(p + step * np.array(g)))[0]
+        ahead = signed_at(faces.address, int(kind), given, *(p + step * np.array(g)))[0]
         assert abs(ahead - d - step) < 1e-9
 
 
@@ -443,3 +450,35 @@ def test_a_corner_moves_through_a_ditch_without_a_jump(slope):
         out = least_way(normal, depth)
         assert before is None or np.linalg.norm(out - before) < 1.5 * step
         before = out
+
+
+def test_a_box_inside_a_closed_mesh_is_pushed_out_of_its_nearest_face():
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.1, 0.2, 0.3], [1]], build_meshes([block(1.0, 1.5, 2.0)]))
+    scene.put(0, (0.7, 0.1, -0.2))
+    n = scene.run(0.01)
+    point, normal, depth = scene.local(n)
+    assert n == 8
+    np.testing.assert_allclose(normal, [(1, 0, 0)] * 8, atol=1e-12)
+    np.testing.assert_allclose(np.sort(depth), [0.2] * 4 + [0.4] * 4, atol=1e-12)
+    np.testing.assert_allclose(point[:, 0] + 0.5 * depth, 1.0, atol=1e-12)
+
+
+def test_corners_that_a_plate_may_meet_next_are_listed_across_the_gap():
+    """A block stands on one corner over a plate: the three next to it are listed too, straight above the plate."""
+    scene = Solid([Kind.BOX, Kind.MESH], [[1, 1, 0.005], [1]], build_meshes([block(0.05, 0.05, 0.05)]))
+    turn = Rotation.align_vectors([[0, 0, -1]], [[1, 1, 1]])[0]
+    scene.put(1, (0, 0, 0.2), turn.as_matrix())
+    n = scene.run(0.25)
+    _, normal, depth = scene.local(n)
+    height = turn.apply(0.05 * CUBE)[:, 2] + 0.2 - 0.005
+    np.testing.assert_allclose(normal, [(0, 0, -1)] * n, atol=1e-12)
+    np.testing.assert_allclose(-np.sort(-depth)[:4], -np.sort(height)[:4], atol=1e-12)
+
+
+def test_a_ridge_through_a_plate_is_lifted_out_over_its_shorter_end():
+    scene = Solid([Kind.BOX, Kind.MESH], [[1, 1, 0.005], [1]], build_meshes([block(0.04, 0.04, 0.05)]))
+    scene.put(1, (0.01, 0.02, 0.03))
+    n = scene.run()
+    _, normal, depth = scene.local(n)
+    np.testing.assert_allclose(normal, [(0, 0, -1)] * n, atol=1e-12)
+    np.testing.assert_allclose(depth, 0.05 - 0.03 + 0.005, atol=1e-12)

@@ -115,8 +115,9 @@ def under(ground):
 
 @pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_contacts_are_those_of_the_same_ground_as_a_mesh_and_gaps_those_of_coal(count):
+    """Of two meshes only corners within the contour count as inside; a field knows of every corner whether it is."""
     rng, margin = np.random.default_rng(1), 0.15
-    crossed = near = 0
+    crossed = same = near = 0
     for body in (rock(0.3), block(0.3, 0.2, 0.15)):
         ground = Ground(body, hills)
         peer = Coal(ground)
@@ -135,8 +136,10 @@ def test_contacts_are_those_of_the_same_ground_as_a_mesh_and_gaps_those_of_coal(
                 assert n > 0
                 assert m > 0
                 k, q = depth.argmax(), deep.argmax()
-                assert abs(depth[k] - deep[q]) < 1e-9
-                assert normal[k] @ way[q] > 1 - 1e-9
+                assert depth[k] > deep[q] - 1e-9
+                if depth[k] < deep[q] + 1e-9:
+                    same += 1
+                    assert normal[k] @ way[q] > 1 - 1e-9
             elif under(ground):
                 assert depth.min() > 0.0
             elif distance < margin:
@@ -145,6 +148,7 @@ def test_contacts_are_those_of_the_same_ground_as_a_mesh_and_gaps_those_of_coal(
             else:
                 assert n == 0
     assert crossed > 0.2 * count
+    assert same > 0.7 * crossed
     assert near > 0.1 * count
 
 

@@ -247,3 +247,21 @@ def test_behind_a_surface_there_is_no_gap():
     for height, listed in ((0.35, True), (-0.35, False)):
         scene.put(0, (0.1, 0.2, height))
         assert (scene.run(0.1) > 0) == listed
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_block_inside_a_closed_mesh_is_pushed_out_of_its_nearest_face(swapped):
+    small, large = block(0.1, 0.2, 0.3), block(1.0, 1.5, 2.0)
+    scene = Pair(large, small) if swapped else Pair(small, large)
+    scene.put(1 if swapped else 0, (0.7, 0.1, -0.2))
+    n = scene.run(0.01)
+    _, normal, depth = scene.local(n)
+    assert n >= 4
+    np.testing.assert_allclose(normal, [(-1 if swapped else 1, 0, 0)] * n, atol=1e-12)
+    np.testing.assert_allclose(np.unique(depth.round(12)), [0.2, 0.4], atol=1e-9)
+
+
+def test_a_mesh_in_the_hole_of_a_ring_is_not_inside_it():
+    ring = trimesh.creation.torus(0.8, 0.3, major_sections=24, minor_sections=12)
+    scene = Pair(block(0.1, 0.1, 0.1), (np.array(ring.vertices), np.array(ring.faces)))
+    assert scene.run(0.01) == 0

@@ -110,3 +110,12 @@ def test_a_plate_in_a_corner_is_held_by_floor_and_wall():
         out, count = reduced(np.array(floor + wall), depth, 4, normal)
         assert (out.normal[:count, 2] == 1).any()
         assert (out.normal[:count, 0] == 1).any()
+
+
+def test_what_lies_far_across_a_gap_gives_way():
+    """Ahead of a fast body: the four corners of its lower face, one nearer than the rest, and far walls about it."""
+    near = [(x, y, 0.0) for x in (0, 0.1) for y in (0, 0.1)]
+    far = [(-0.1, 0.05, 0.1), (0.2, 0.05, 0.1), (0.05, -0.1, 0.1), (0.05, 0.2, 0.1)]
+    normal = np.array([(0, 0, 1.0)] * 4 + [(1.0, 0, 0), (-1.0, 0, 0), (0, 1.0, 0), (0, -1.0, 0)])
+    out, count = reduced(np.array(far + near), [-0.3] * 4 + [-0.01, -0.02, -0.02, -0.03], 4, normal[::-1])
+    assert out.feature[:count].tolist() == [104, 105, 106, 107]

@@ -1,0 +1,90 @@
+"""A mesh that is wholly inside another, closed one: no surfaces cross, and no face of one looks at the other.
+
+It is pushed out the way on which its middle (or, if that is outside, its first vertex) is nearest to the surface. Its
+vertices that are furthest across that way, and the deepest, are listed with what each has to go.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import inline, kernel
+from plant.collide.crossing import SPOTS, across, forget, keep, moved
+from plant.collide.mesh import at, face, gap
+from plant.collide.mesh_convex import put
+from plant.collide.mesh_round import nearest
+from plant.collide.ray import HUGE, ray_mesh
+from plant.collide.triangle import FACE, add, along, dot, sub, times, unit
+from plant.collide.vicinity import outward
+
+
+@kernel
+def list_inside(mesh, work, m, w, o, x, y, z, out):
+    """Points of mesh `m` (i) and `w` (j), which do not cross, if one is inside the other; returns how many.
+
+    The frame of i in that of j is `o`, `x`, `y`, `z`.
+    """
+    first = moved(o, x, y, z, at(mesh, mesh.first_vertex[m]))
+    is_in, n = _way_out(mesh, w, o, first)
+    if is_in:
+        return _list(mesh, work, m, w, 0, o, x, y, z, n, out)
+    middle = (-dot(o, x), -dot(o, y), -dot(o, z))
+    d = sub(at(mesh, mesh.first_vertex[w]), o)
+    is_in, n = _way_out(mesh, m, middle, (dot(d, x), dot(d, y), dot(d, z)))
+    if is_in:
+        return _list(mesh, work, w, m, 1, o, x, y, z, n, out)
+    return 0
+
+
+@kernel
+def _way_out(mesh, m, middle, first):
+    """Whether the vertex `first` of another mesh is inside mesh `m`, and the way out, for that mesh's `middle`."""
+    is_in, n = _to_surface(mesh, m, first)
+    if is_in:
+        is_better, way = _to_surface(mesh, m, middle)
+        if is_better:
+            n = way
+    return is_in, n
+
+
+@kernel
+def _to_surface(mesh, m, p):
+    """Whether `p` is inside mesh `m`, and the shortest way to its surface, as a unit vector."""
+    none = (0.0, 0.0, 1.0)
+    if mesh.closed[m] == 0 or gap(mesh, mesh.first_node[m], p) > 0.0:
+        return False, none
+    t, region, fx, fy, fz = nearest(mesh, m, p, math.inf)
+    way = sub((fx, fy, fz), p)
+    if dot(way, outward(mesh, t, region)) <= 0.0:
+        return False, none
+    return True, face(mesh, t) if region == FACE else unit(way)
+
+
+@inline
+def _in_outer(side, o, x, y, z, p):
+    """The vertex `p` of the inner mesh, which is i (side 0) or j (side 1), in the frame of the outer one."""
+    if side == 0:
+        return moved(o, x, y, z, p)
+    d = sub(p, o)
+    return dot(d, x), dot(d, y), dot(d, z)
+
+
+@kernel
+def _list(mesh, work, inner, outer, side, o, x, y, z, n, out):
+    """List vertices of mesh `inner`, to be pushed out of mesh `outer` along `n` (in the frame of that)."""
+    u, v = across(n)
+    forget(work, 0)
+    for vertex in range(mesh.first_vertex[inner], mesh.first_vertex[inner + 1]):
+        p = _in_outer(side, o, x, y, z, at(mesh, vertex))
+        keep(work, 0, SPOTS, dot(p, u), dot(p, v), dot(p, n), p, vertex)
+    count = 0
+    for spot in range(SPOTS):
+        p = (work.found[spot, 1], work.found[spot, 2], work.found[spot, 3])
+        depth, there = ray_mesh(mesh, outer, p, n, HUGE)
+        if depth >= HUGE or dot(there, n) <= 0.0:
+            continue
+        middle, normal = along(p, 0.5 * depth, n), n
+        if side == 1:
+            middle, normal = moved(o, x, y, z, middle), times(-1.0, put(x, y, z, n))
+        count = add(out, count, middle, normal, depth, 8 * work.name[spot] + side, 1e-9)
+    return count
