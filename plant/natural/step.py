@@ -41,7 +41,7 @@ from plant.natural.tangent import (
 )
 from plant.natural.touch import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
 from plant.project import settle
-from plant.spook import CONTACTS_FULL, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS
+from plant.spook import BROKEN, CONTACTS_FULL, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS, break_joints
 from plant.stages import call_stage
 
 TANGENT_FULL = 101
@@ -114,6 +114,7 @@ def step(e):
     remember_contacts(d.contact, d.log, d.status[STEPS])
     settle(e, 0)
     give_reactions(e, n)
+    let_go(e, n)
     d.status[STEPS] += 1
     return OK
 
@@ -312,6 +313,22 @@ def give_reactions(e, n):
                 row.force[j, k] -= row.axes[j, k, r.use[i, 1]] * r.force[i]
         else:
             row.force[j, r.slot[i]] = -r.force[i]
+
+
+@kernel
+def let_go(e, n):
+    """Joints that bore too much in this step hold no longer, nor what acts on them."""
+    r, joint, act = n.row, e.model.joint, e.model.actuator
+    before = e.data.status[BROKEN]
+    break_joints(e)
+    if e.data.status[BROKEN] == before:
+        return
+    for i in range(r.count[0]):
+        j = r.joint[i] if r.actuator[i] < 0 else act.joint[r.actuator[i]]
+        if j >= 0 and joint.on[j] == 0:
+            r.role[i] = OFF
+            r.force[i] = r.multiplier[i] = 0.0
+    n.solution.dirty[0] = 1
 
 
 def look_stage(address, assemble):

@@ -7,6 +7,7 @@ from mechanisms import G, Y, bar, natural
 from plant.collide.shapes import Sphere
 from plant.compile import Engine, Spare, compile_world
 from plant.live import remove_body, switch_joint, take_in
+from plant.model import Status
 from plant.natural.builder import Options
 from plant.world import World, WorldError
 
@@ -86,7 +87,7 @@ def test_a_spring_on_a_hinge_swings_with_its_period() -> None:
     world.spring_on("spring", "pin", stiffness=40.0, damping=0.0)
     engine = natural(world)
     engine.content.data.state.vel[0] = (0, 0, -0.5 * 0.2, 0, 0.2, 0)
-    engine.content.data.status[3] = 0  # placed anew
+    engine.content.data.status[Status.PLACED] = 0
     period = 2 * np.pi * np.sqrt(MOMENT / 40.0)
     assert engine.step(round(period / 1e-3)) == 0
     assert angle(engine) == pytest.approx(0.0, abs=2e-3 * 0.2 * np.sqrt(MOMENT / 40.0) + 0.2 * 1e-3)
@@ -132,6 +133,26 @@ def test_a_reaction_is_what_statics_says_where_it_is_written_and_refused_where_i
     shared = natural(world)
     with pytest.raises(WorldError, match=r"pin.*share=False"):
         shared.reaction("pin")
+
+
+def test_a_joint_breaks_at_its_strength_and_the_rod_falls() -> None:
+    """A hanging rod of 3 kg pulls its pin with its weight; a growing load on top breaks it where the sum says."""
+    world = World()
+    bar(world, "rod", (0, 0, 0), (0, 0, -1), 3.0)
+    world.ball("pin", None, "rod", at=(0, 0, 0), strength=60.0)
+    engine = natural(world)
+    state = engine.content.data.state
+    for load in np.arange(0.0, 60.0, 0.5):
+        state.wrench[0, 2] = -load
+        assert engine.step(20) == 0
+        if engine.content.model.joint.on[0] == 0:
+            break
+    assert load + 3.0 * G == pytest.approx(60.0, abs=1.5)
+    state.wrench[0] = 0.0
+    engine.content.data.status[Status.PLACED] = 0  # a jump of the force: accelerations are found anew
+    before, speed = state.pos[0, 2], state.vel[0, 2]
+    assert engine.step(100) == 0
+    assert state.pos[0, 2] - before == pytest.approx(0.1 * speed - 0.5 * G * 0.01, abs=1e-6)
 
 
 def chain_of_three(spare: Spare | None = None) -> Engine:
