@@ -26,8 +26,11 @@ SAFE, LIVE_FROM = -1.0, 0.0
 """The test plant's `trouble.count` begins at 0, so a device whose safe value is -1 can tell safe from live."""
 
 
-def wait_for(look: Callable[[], T], what: str, seconds: float = 20.0) -> T:
-    """Look again and again until there is something; fail with `what` when the time is up."""
+def wait_for(look: Callable[[], T], what: str, seconds: float = 60.0) -> T:
+    """Look again and again until there is something; fail with `what` when the time is up.
+
+    The time is long: a plant may have to be compiled on a busy machine first. Nobody waits for it unless a test fails.
+    """
     until = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < until, f"waited {seconds:g} s in vain for {what}"

@@ -199,7 +199,7 @@ def test_a_plant_that_never_returns(tmp_path, name, device):
     command = [*HILNODE, "run", str(tmp_path / "bench.toml"), "--out", str(tmp_path / "run"), "-q"]
     with started(command) as process:
         device.await_live()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=90)
     assert process.returncode == 3, said
     assert "the plant did not return" in said
     assert "Traceback" not in said
