@@ -11,12 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError
+from drivers.health import H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 log = logging.getLogger("hilnode.drivers")
@@ -24,30 +24,6 @@ log = logging.getLogger("hilnode.drivers")
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
 LONGEST_WAIT = 0.5  # [s] so that a device is back within a second of being plugged in
 NOTICE = 0.01  # [s] a slow device's writer looks this often whether live values are still allowed
-
-
-class Health(IntEnum):
-    """How a driver is doing."""
-
-    CONNECTING = 0
-    UP = 1
-    DEGRADED = 2  # open, but the last frame was bad
-    DOWN = 3
-
-
-class H(IntEnum):
-    """Words of a driver's health record in shared memory."""
-
-    STATE = 0
-    FRAMES = 1  # read
-    WRITES = 2
-    ERRORS = 3
-    RECONNECTS = 4
-    LAST_READ = 5  # [ns]
-    LAST_WRITE = 6  # [ns]
-
-
-HEALTH_WORDS = 8
 
 
 class Runner:
@@ -124,10 +100,12 @@ class Runner:
         due = time.monotonic()
         while self._ensure_open():
             values[:] = self._safe
+            self.health[H.SENDING] = 1  # before the question: whoever forbids live values waits for what is on its way
             live = self._outbox is not None and self._live()
             if live and self._outbox is not None:
                 values[self._used] = self._outbox.take()[1]
             self._guarded(lambda: self._write(values))
+            self.health[H.SENDING] = 0
             due = max(due + self._period, time.monotonic())
             self._rest(due, live)
         if self._open.is_set():

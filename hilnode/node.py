@@ -27,7 +27,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from drivers import registry as driver_kinds
-from drivers.runner import HEALTH_WORDS, H, Health, Runner
+from drivers.health import HEALTH_KIND, HEALTH_WORDS, H, Health
+from drivers.runner import Runner
 from hilnode import __version__, jit, realtime
 from hilnode.assemble import Buffers, assemble
 from hilnode.children import Child
@@ -53,7 +54,6 @@ from plant.abi import Task
 
 log = logging.getLogger("hilnode")
 
-HEALTH_KIND = 4
 EVENTS = 4096  # kept in the ring
 CHILD_ENDS_WITHIN = 10.0  # [s] the recorder may have a file to finish
 
@@ -209,8 +209,14 @@ class Node(Operate):
     def _watchdog_spec(self) -> dict[str, Any]:
         c = self.config
         devices = [
-            {"kind": c.drivers[n].kind, "name": n, "options": c.drivers[n].options, "safe": self._safe(n).tolist()}
-            for n, d in self.drivers.items()
+            {
+                "kind": c.drivers[n].kind,
+                "name": n,
+                "options": c.drivers[n].options,
+                "safe": self._safe(n).tolist(),
+                "record": k,
+            }
+            for k, (n, d) in enumerate(self.drivers.items())
             if d.external and d.outputs
         ]
         return {

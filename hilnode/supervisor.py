@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from drivers.runner import Health
+from drivers.health import Health
 from hilnode.control import Word
 from hilnode.events import Happening, Teller
 from hilnode.row import State

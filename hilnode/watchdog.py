@@ -27,11 +27,13 @@ import numpy as np
 
 from drivers import registry
 from drivers.base import Driver
+from drivers.health import HEALTH_KIND, HEALTH_WORDS, H
 from hilnode.control import Control, Word
-from hilnode.lockfree.segment import remove_leftovers
+from hilnode.lockfree.segment import Segment, remove_leftovers
 from hilnode.realtime import keep_off
 from hilnode.row import State
 
+ON_ITS_WAY = 0.005  # [s] a writer that has asked already gets this long to be done; a frozen one never is
 AFTER_DEATH = 1.0  # [s] safe values are repeated for this long after the node's death
 
 
@@ -46,6 +48,9 @@ class Watchdog:
         self.pid = self.control[Word.PID]
         self.pidfd = os.pidfd_open(self.pid)
         self.log = Path(spec["log"]) if spec["log"] else None
+        self.segment = Segment.attach(f"{self.node}.health", kind=HEALTH_KIND)
+        self.health = self.segment.words.reshape(-1, HEALTH_WORDS)
+        self.records = [d["record"] for d in spec["drivers"]]
         self.devices: list[tuple[Driver, np.ndarray[Any, np.dtype[np.float64]]]] = []
         for d in spec["drivers"]:
             driver = registry.create(d["kind"], d["name"], d["options"])
@@ -66,7 +71,7 @@ class Watchdog:
             if self.control[Word.CLOSING]:
                 return 0
             if dead:
-                self._begin(firing, "the node's process is gone")
+                self._begin(firing, "the node's process is gone", alive=False)
                 self._mourn()
                 return 1
             beat = self.control[Word.HEARTBEAT]  # 0 until the loop has started
@@ -77,7 +82,7 @@ class Watchdog:
             if asleep > self.limit_ns and not firing:
                 continue  # the whole machine stood still (suspend, a busy hypervisor): give the node one more look
             if age > self.limit_ns:
-                self._begin(firing, f"no heartbeat for {age / 1e6:.0f} ms")
+                self._begin(firing, f"no heartbeat for {age / 1e6:.0f} ms", alive=True)
                 firing = True
                 self._make_safe()
             elif firing:
@@ -85,15 +90,23 @@ class Watchdog:
                 self._make_safe()  # a live value may have been on its way when the node froze
                 self._write_down("the node is alive again")
 
-    def _begin(self, already: bool, why: str) -> None:
+    def _begin(self, already: bool, why: str, *, alive: bool) -> None:
         """Fire once per incident: first the latch, then the devices, then the paper work."""
         if already:
             return
         self.control[Word.FIRED] += 1
         began = time.monotonic_ns()
+        if alive:
+            self._let_writers_finish()
         failed = self._make_safe()
         took = (time.monotonic_ns() - began) / 1e6
         self._write_down(why, safe_after_ms=round(took, 3), failed=failed)
+
+    def _let_writers_finish(self) -> None:
+        """Writers that asked before the latch may still send a live value: what comes after them is to be safe."""
+        until = time.monotonic() + ON_ITS_WAY
+        while self.health[self.records, H.SENDING].any() and time.monotonic() < until:
+            time.sleep(0.0001)
 
     def _make_safe(self) -> list[str]:
         failed = []

@@ -10,8 +10,8 @@ import pytest
 from doc_blocks import TOP, prose_of
 
 from bridge import publisher
+from drivers.health import Health
 from drivers.registry import KINDS as DRIVERS
-from drivers.runner import Health
 from hilnode import cli, doctor_checks, latency_probe
 from hilnode.config import InputTable
 from hilnode.events import Teller

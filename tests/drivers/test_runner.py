@@ -10,7 +10,8 @@ import pytest
 from support import make_config, wait_for
 
 from drivers.base import Driver, DriverError
-from drivers.runner import HEALTH_WORDS, H, Health, Runner
+from drivers.health import HEALTH_WORDS, H, Health
+from drivers.runner import Runner
 from hilnode import supervisor
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
