@@ -287,6 +287,40 @@ def devices(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def calibrate(
+    driver: Annotated[str, typer.Argument(help="A driver of kind hid in the config.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The config it stands in.")
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write. Default: what the driver's calibration says."),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.1, max=600, help="End each step by itself instead of with Enter.")
+    ] = None,
+) -> None:
+    """Measure the axes of a joystick, of pedals or of a wheel: centre, range and noise, to a file the driver reads."""
+    from drivers.base import DriverError
+    from hilnode import calibrate
+
+    loaded = _load(config)
+    names = [n for n, d in loaded.drivers.items() if d.kind == "hid"]
+    if driver not in names:
+        where = f"{config or 'the default config'} has {', '.join(names) or 'none'}"
+        _fail(f"{driver} is no driver of kind hid: {where}. Name the config with --config", BAD_CONFIG)
+    options = loaded.drivers[driver].options
+    file = to or Path(str(options.get("calibration", f"{driver}-calibration.toml")))
+    with _explained():
+        try:
+            calibrate.run(driver, options, file, out, seconds)
+        except (DriverError, calibrate.NothingToCalibrate) as error:
+            _fail(error, 1)
+        except KeyboardInterrupt:
+            _fail("stopped: nothing written", 1)
+
+
+@app.command()
 def headroom(
     config: ConfigPath = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="Length of each trial.")] = 2.0,

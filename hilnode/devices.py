@@ -213,6 +213,7 @@ def _hid(root: Path, holders: Holders) -> list[Device]:
         numbers, serial = _hid_numbers(said.get("HID_ID", "")), said.get("HID_UNIQ", "")
         problems = (*lacking, *_node_problems(root, f"/dev/{raw}", holders, _hid_rule(numbers)))
         config = _hid_address(numbers, serial) or f"path = {_toml(f'/dev/{raw}')}"
+        config += _hid_channels(root / "sys/class/hidraw" / raw / "device/report_descriptor")
         name, library = said.get("HID_NAME") or "HID device", LIBRARY["hid"]
         found.append(Device("hid", f"/dev/{raw}", name, serial, library, not lacking, problems, config))
     return found
@@ -230,6 +231,18 @@ def _hid_address(numbers: tuple[int, int, int] | None, serial: str) -> str:
         return ""
     lines = [f"vendor = 0x{numbers[1]:04x}", f"product = 0x{numbers[2]:04x}"]
     return "\n".join([*lines, f"serial = {_toml(serial)}"] if serial else lines)
+
+
+def _hid_channels(descriptor: Path) -> str:
+    """The line that names its axes and buttons, where the kernel shows what it has."""
+    from drivers.hid_report import DescriptorError, Kind, parse
+    from drivers.hid_usages import picks_of
+
+    try:
+        picks = picks_of(parse(descriptor.read_bytes()).of(Kind.INPUT))
+    except (OSError, DescriptorError):
+        return ""
+    return f"\nchannels = {json.dumps([p.name for p in picks])}" if picks else ""
 
 
 def _hid_rule(numbers: tuple[int, int, int] | None) -> str:
