@@ -13,6 +13,7 @@ KINDS = Kinds(
     "driver",
     "hilnode.drivers",
     {
+        "daq": "drivers.daq:Daq",
         "hid": "drivers.hid_device:HidDevice",
         "loopback": "drivers.loopback:Loopback",
         "modbus": "drivers.modbus_client:Modbus",

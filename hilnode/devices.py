@@ -291,7 +291,7 @@ def _daq() -> list[Device]:
     try:
         system = importlib.import_module(f"{library}.system")
         cards = list(system.System.local().devices)
-        return [_card(str(c.name), str(c.product_type), int(c.serial_num)) for c in cards]
+        return [_card(c) for c in cards]
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] == library:
             return []
@@ -299,14 +299,18 @@ def _daq() -> list[Device]:
     except Exception as e:
         what = f"{type(e).__name__}: {e}"
     told = " ".join(what.split())[:200]
-    fix = "sudo apt install ni-daqmx   # NI's driver, from NI's own package source"
+    fix = "python -m nidaqmx installdriver   # NI's own driver; on Ubuntu, Red Hat and openSUSE"
     problem = Problem(f"{library} is installed but cannot list cards: {told}", fix)
     return [Device("daq", "", "NI-DAQmx", "", library, False, (problem,))]
 
 
-def _card(name: str, product: str, serial: int) -> Device:
-    stable = f"{serial:08X}"  # as NI prints it on the card
-    return Device("daq", name, product, stable, LIBRARY["daq"], config=f"device = {_toml(name)}")
+def _card(card: Any) -> Device:
+    """By its name, which NI's driver keeps for it, and with its first analogue input if it has one."""
+    name, stable = str(card.name), f"{int(card.serial_num):08X}"  # as NI prints it on the card
+    config = f"device = {_toml(name)}"
+    for channel in list(card.ai_physical_chans.channel_names)[:1]:
+        config += f'\ninputs = [{{ name = "x", channel = {_toml(str(channel).partition("/")[2])} }}]'
+    return Device("daq", name, str(card.product_type), stable, LIBRARY["daq"], config=config)
 
 
 def _with_headers(devices: Iterable[Device]) -> list[Device]:

@@ -112,6 +112,7 @@ class Bench:
         self._ports = {port: free_port() for port in {"9872", *re.findall(r"127\.0\.0\.1:(\d+)", text)}}
         self._publishes = "9872" in text
         self._count = 0
+        (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
         self.write("default.toml", (TOP / "configs" / "default.toml").read_text("utf-8"))
 
     def write(self, name: str, text: str) -> None:

@@ -79,6 +79,9 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         write(folder / f"{name}.py")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(folder))
+    real = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "nidaqmx"}
+    for name in real:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nidaqmx", None)
     yield folder
     for name in [m for m in sys.modules if m.partition(".")[0] == "nidaqmx"]:
@@ -255,12 +258,14 @@ def nidaqmx(folder: Path, source: str) -> None:
 def test_daq_cards(root: Path, libraries: Path) -> None:
     nidaqmx(
         libraries,
-        "class Card: name, product_type, serial_num = 'Dev1', 'PCIe-6363', 0x1A2B3C\n"
+        "class Chans: channel_names = ['Dev1/ai0', 'Dev1/ai1']\n"
+        "class Card: name, product_type, serial_num, ai_physical_chans = 'Dev1', 'PCIe-6363', 0x1A2B3C, Chans\n"
         "class System:\n    devices = [Card]\n    local = classmethod(lambda cls: cls)\n",
     )
     found = only(root)
     assert (found.kind, found.id, found.name, found.stable) == ("daq", "Dev1", "PCIe-6363", "001A2B3C")
-    assert stanza(found) == {"pcie_6363": {"kind": "daq", "device": "Dev1"}}
+    inputs = [{"name": "x", "channel": "ai0"}]
+    assert stanza(found) == {"pcie_6363": {"kind": "daq", "device": "Dev1", "inputs": inputs}}
 
 
 @pytest.mark.parametrize(
