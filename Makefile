@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-slow test-timing lint format bench bench-engine bench-collide soak deps-system clean help
+.PHONY: run test test-slow test-timing lint format bench bench-engine bench-collide bench-drivers soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo and PyBull
 bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
 	$(BIN)/python tools/bench_far.py
 	$(BIN)/python tools/bench_collide.py
+
+bench-drivers: $(VENV)/.ready-dev  ## eight drivers at 1 kHz: what they cost the tick, how even they are; on a quiet machine
+	$(BIN)/python tools/bench_drivers.py $(ARGS)
 
 soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
 	$(BIN)/python tools/bench_node.py soak $(ARGS)

@@ -10,20 +10,25 @@ import json
 import os
 import signal
 import sys
+from collections import deque
 from typing import Any
 
 import numpy as np
 import zmq
+from numpy.typing import NDArray
 
 from bridge.wire import Packer
 from hilnode.clock import now_ns, sleep_until
 from hilnode.control import Control, Word
+from hilnode.health import Records
 from hilnode.jit import kernel
 from hilnode.lockfree.ring import Ring, RingView, pushed
 from hilnode.realtime import keep_off
 from hilnode.row import Col, Schema
 
 POLL_NS = 200_000  # between two looks at the ring: what it adds to the latency of a message
+DRIVERS_NS = 200_000_000  # between two messages about the drivers
+WINDOW = 5  # such messages back: what periods of drivers are taken over
 HIGH_WATER = 10_000  # messages kept for a slow subscriber
 
 
@@ -53,6 +58,9 @@ class Publisher:
         self.every = max(1, round(1e9 / schema.dt_ns / spec["state_hz"]))
         self.per_second = max(1, round(1e9 / schema.dt_ns))
         self.send_raw: bool = spec["raw"]
+        self.drivers = Records(spec["node"])
+        self.past: deque[NDArray[np.int64]] = deque([self.drivers.table.copy()], maxlen=WINDOW)
+        self.drivers_due = now() + DRIVERS_NS
         self.socket = zmq.Context().socket(zmq.PUB)
         self.socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
         self.socket.setsockopt(zmq.LINGER, 200)
@@ -83,7 +91,18 @@ class Publisher:
                 self.socket.send_multipart(self.packer.schema(last[Col.WAKE] * 1e-9, int(last[Col.TICK])))
                 recent.clear()
                 count = 0
+            self._tell_drivers()
         self.socket.close()
+
+    def _tell_drivers(self) -> None:
+        """How the drivers are doing, a few times a second; periods are those of the last second."""
+        moment = now()
+        if moment < self.drivers_due:
+            return
+        self.drivers_due = moment + DRIVERS_NS
+        if reports := self.drivers.reports(since=self.past[0]):
+            self.socket.send_multipart(self.packer.drivers(moment * 1e-9, self.control[Word.TICK], reports))
+        self.past.append(self.drivers.table.copy())
 
 
 def main() -> int:

@@ -7,12 +7,14 @@ first message never guesses wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from hilnode.health import Report
 from hilnode.row import POSE, Col, Flag, Schema, State
 
 
@@ -67,6 +69,10 @@ class Packer:
         """What the words of a raw row mean."""
         return self.pack("schema", timestamp, tick, {"schema": self._hash, "layout": self._schema.as_dict()})
 
+    def drivers(self, timestamp: float, tick: int, reports: Sequence[Report]) -> list[bytes]:
+        """How each driver is doing, by its name."""
+        return self.pack("driver", timestamp, tick, {"drivers": {r.name: _without_name(r) for r in reports}})
+
     def timing(self, rows: NDArray[np.int64], lost: int) -> list[bytes]:
         """Statistics of the rows since the last message of this topic."""
         wake = (rows[:, Col.WAKE] - rows[:, Col.DEADLINE]) * 1e-3
@@ -80,3 +86,7 @@ class Packer:
             p50, p99 = np.percentile(x, [50, 99]).tolist()
             body[name] = {"p50": p50, "p99": p99, "max": float(x.max())}
         return self.pack("timing", rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK]), body)
+
+
+def _without_name(report: Report) -> dict[str, Any]:
+    return {key: value for key, value in report.as_dict().items() if key != "name"}

@@ -56,6 +56,13 @@ class Driver:
         """Hand one value per output channel to the device."""
         raise NotImplementedError(f"driver kind {self.kind!r} declares outputs but cannot write")
 
+    def raw(self) -> Mapping[str, str]:
+        """What came in last as the device said it, for `hilnode probe`: by channel, or as `frame`. May stay away.
+
+        Asked between two reads, by the thread that reads.
+        """
+        return {}
+
     def prepare_safe(self) -> None:
         """In the watchdog's process, before anything has gone wrong: open ahead what may be shared with the node."""
 

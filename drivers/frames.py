@@ -145,6 +145,7 @@ class Decoder:
         """`aligned`: the stream begins with a frame, as an answer to a request does."""
         self.frame = frame
         self.counts = Counts()
+        self.last = b""  # good frame, for people
         self._buffer = bytearray()
         self._blind = frame.text and not frame.start and not aligned  # the first line may have lost its beginning
         self._hunting = self._blind  # everything up to the next `end` is garbage
@@ -210,6 +211,7 @@ class Decoder:
             return False
         if frame.layout.unpack(body[: len(data) - frame.tail], values):
             self.counts.frames += 1
+            self.last = data
             return True
         if frame.check is None:
             return False  # nothing vouches for it: a frame may begin at the next byte
@@ -245,6 +247,7 @@ class Decoder:
         tail = frame.check.tail if frame.check else 0
         if frame.layout.unpack(line[len(frame.start) : len(line) - tail], values):
             counts.frames += 1
+            self.last = line
         else:
             counts.other += 1
         return True

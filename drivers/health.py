@@ -1,35 +1,5 @@
-"""A driver's health record: words in shared memory that its threads write and others read.
+"""The health record of a driver, where drivers and their runner look for it; it is laid out in `hilnode/health.py`."""
 
-The watchdog reads them too, so this file needs no compiler.
-"""
+from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health, bucket, put_text
 
-from __future__ import annotations
-
-from enum import IntEnum
-
-HEALTH_KIND = 4  # of the segment that holds one record for each driver
-
-
-class Health(IntEnum):
-    """How a driver is doing."""
-
-    CONNECTING = 0
-    UP = 1
-    DEGRADED = 2  # open, but the last frame was bad
-    DOWN = 3
-
-
-class H(IntEnum):
-    """Words of a record."""
-
-    STATE = 0
-    FRAMES = 1  # read
-    WRITES = 2
-    ERRORS = 3
-    RECONNECTS = 4
-    LAST_READ = 5  # [ns]
-    LAST_WRITE = 6  # [ns]
-    SENDING = 7  # 1 from before the writer asks whether live values are allowed until its write is done
-
-
-HEALTH_WORDS = len(H)
+__all__ = ["HEALTH_KIND", "HEALTH_WORDS", "H", "Health", "bucket", "put_text"]

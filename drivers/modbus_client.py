@@ -7,7 +7,7 @@ registers change, all of them after connecting and every `refresh_ms`, for a PLC
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,10 +89,19 @@ class Modbus(Driver):
         block = poll.block
         cells = self._connected().read(block.table, block.first, block.count)
         now = time.monotonic_ns()
+        poll.cells = cells
         for number, point in block.members:
             values[number] = point.decode(cells, point.address - block.first)
             stamps[number] = now
         return True
+
+    def raw(self) -> Mapping[str, str]:
+        """The registers or bits behind each channel."""
+        return {
+            p.name: " ".join(f"{c:04x}" for c in poll.cells[p.address - poll.block.first : p.end - poll.block.first])
+            for poll in self._polls
+            for _, p in poll.block.members
+        }
 
     def write(self, values: NDArray[np.float64]) -> None:
         """Write what has changed. A block that is refused does not keep the others from being written."""
@@ -150,6 +159,7 @@ class _Poll:
 
     def __init__(self, block: Block, period: float) -> None:
         self.block, self.period, self.due = block, period, 0.0
+        self.cells: Sequence[int] = ()  # as they came last
 
     def plan_next(self, now: float) -> None:
         """On the beat; from now on if a turn was missed, for a slow device is asked less often, not in bursts."""

@@ -206,7 +206,7 @@ def _why_not(error: OSError, line: Tcp) -> str:
     if isinstance(error, TimeoutError):
         return f"nobody answers there (ping {line.host}): is the device on, on this network, with this address?"
     if error.errno == errno.ECONNREFUSED:
-        return f"the host is there, but no Modbus server listens on port {line.port}"
+        return f"the host is there, but no Modbus server listens on port {line.port}: is it switched on?"
     if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
         return f"no way to that host (ip route get {line.host}): is the cable in and the address right?"
     return error.strerror or str(error)

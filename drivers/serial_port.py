@@ -209,6 +209,13 @@ class SerialPort(Driver):
             self._poll.asked = False
             self._turn.release()
 
+    def raw(self) -> Mapping[str, str]:
+        decoder = self._decoder
+        if decoder is None:
+            return {}
+        text = decoder.frame.text
+        return {"frame": decoder.last.decode("ascii", "backslashreplace") if text else decoder.last.hex(" ")}
+
     # -- writing --------------------------------------------------------------------------------------------------
 
     def write(self, values: NDArray[np.float64]) -> None:

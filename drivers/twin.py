@@ -54,13 +54,15 @@ class Twin(Driver):
         self._names = {s.name.replace(".", "_"): k for k, s in enumerate(self.outputs)}
         self._written = np.array([s.safe for s in self.outputs], float)
         self._formulas = [self._formula(s.name, formulas.get(s.name), s.default) for s in self.inputs]
-        self._began = 0.0
+        self._began = self._due = 0.0
 
     def open(self) -> None:
         self._began = self._began or time.monotonic()
 
     def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
-        time.sleep(PERIOD)
+        early = time.monotonic()
+        self._due = max(self._due + PERIOD, early)  # on a grid: a sleep that was late does not make the next one late
+        time.sleep(self._due - early)
         now = time.monotonic_ns()
         values[:] = self._answers(now * 1e-9 - self._began)
         stamps[:] = now

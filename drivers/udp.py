@@ -43,6 +43,7 @@ class Udp(Driver):
         kind = np.dtype(code)
         limits = np.iinfo(kind) if self._whole else np.finfo(kind)
         self._low, self._high = float(limits.min), float(limits.max)
+        self._last = b""
         self._receiver: socket.socket | None = None
         self._sender: socket.socket | None = None
 
@@ -79,10 +80,14 @@ class Udp(Driver):
         except OSError as error:
             raise DriverError(f"receiving on {_text(self._listen)}: {_why(error)}") from error
         stamps[:] = time.monotonic_ns()
+        self._last = data
         if len(data) != self._in.size:
             raise ValueError(f"datagram of {len(data)} bytes, expected {self._in.size}")
         values[:] = self._in.unpack(data)
         return True
+
+    def raw(self) -> Mapping[str, str]:
+        return {"frame": self._last.hex(" ")}
 
     def write(self, values: NDArray[np.float64]) -> None:
         if self._sender is None or self._send is None:

@@ -24,6 +24,7 @@ from hilnode import __version__
 if TYPE_CHECKING:
     from hilnode.config import Config
     from hilnode.node import Node
+    from hilnode.probe import Probe
 
 OK, BAD_CONFIG, TRIPPED, HALTED, BUSY = 0, 2, 3, 4, 5
 
@@ -185,7 +186,8 @@ def _status(node: Node) -> str:
         f"headroom {headroom:.0f} %",
         f"overruns {t.overruns}",
     ]
-    parts += [f"{name} {health.name.lower()}" for name, (health, _) in node.driver_states().items()]
+    for name, (health, _) in node.driver_states().items():
+        parts.append(f"{name} {health.name.lower()}" + " (twin)" * node.runners[name].twin_is_in)
     return " · ".join(parts)
 
 
@@ -284,6 +286,113 @@ def devices(as_json: AsJson = False) -> None:
         out.print_json(json.dumps(devices.to_json(found)))
     else:
         out.print(devices.render(found))
+
+
+NodeName = Annotated[
+    str | None, typer.Option("--node", metavar="NAME", help="Which node (node.name). Default: the one that runs.")
+]
+
+
+@app.command()
+def drivers(node: NodeName = None, as_json: AsJson = False) -> None:
+    """Show how the drivers of a running node are doing: who is in, counters, age, periods, last trouble."""
+    from hilnode import driver_table
+    from hilnode.door import NotAnswered, which_node
+    from hilnode.lockfree.segment import SegmentError
+
+    try:
+        reports = driver_table.look(which_node(node))
+    except (NotAnswered, SegmentError, OSError) as error:
+        _fail(error, 1)
+    if as_json:
+        out.print_json(json.dumps(driver_table.to_json(reports)))
+    else:
+        out.print(driver_table.render(reports))
+
+
+@app.command()
+def swap(
+    driver: Annotated[str, typer.Argument(help="A driver of the running node.")],
+    to: Annotated[str, typer.Argument(metavar="real|twin", help="What to put in.")],
+    node: NodeName = None,
+) -> None:
+    """Put a driver's twin in the place of its device, or the device back, while the node runs.
+
+    What was in gets its safe values first. A device that goes in while the node is running gets live values at once.
+    """
+    from hilnode.door import NotAnswered, call, which_node
+
+    try:
+        tick = call(which_node(node), "swap", driver, to)
+    except NotAnswered as error:
+        _fail(error, 1)
+    out.print(f"tick {tick}: driver {driver}: {'its twin' if to == 'twin' else 'the device itself'} is in")
+
+
+@app.command()
+def probe(
+    driver: Annotated[str, typer.Argument(help="A driver of the config, or a kind: udp:listen=127.0.0.1:5000")],
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More options, as in TOML: 'inputs=[\"x\"]'")
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The TOML file that has it.")] = None,
+    for_s: Annotated[
+        float | None, typer.Option("--for", min=0.001, metavar="S", help="Look for S seconds. Default: until Ctrl-C.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open one device without a node: live values, raw and scaled, rate and evenness. Nothing is written to it.
+
+    Exit code 1 if the device cannot be opened or says nothing.
+    """
+    from drivers.base import DriverError
+    from hilnode.probe import Probe, driver_of
+    from hilnode.signals import UnknownName
+
+    with _explained():
+        try:
+            probe = Probe(driver_of(driver, settings or [], lambda: _load(config)))
+        except UnknownName as error:
+            _fail(error, BAD_CONFIG)
+    try:
+        probe.open()
+    except DriverError as error:
+        _fail(f"driver {driver}: {error}", 1)
+    if not probe.driver.inputs:
+        probe.driver.close()
+        out.print(
+            f"{driver} is there. It has no inputs to look at, and a probe writes nothing.",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return
+    _watch(probe, 1.0 if for_s is None and as_json else for_s, live=out.is_terminal and not as_json)
+    if as_json:
+        out.print_json(json.dumps(probe.as_dict()))
+    else:
+        out.print(probe.render())
+    raise typer.Exit(OK if probe.frames else 1)
+
+
+def _watch(probe: Probe, for_s: float | None, *, live: bool) -> None:
+    """Read in a thread of its own, so that drawing does not get into its periods more than it must."""
+    import threading
+
+    from rich.live import Live
+
+    reader = threading.Thread(target=probe.read_for, args=(for_s or 1e9,), name="probe")
+    reader.start()
+    try:
+        with Live(console=out, refresh_per_second=2, transient=True) if live else contextlib.nullcontext() as view:
+            while reader.is_alive():
+                reader.join(0.5)
+                if view is not None:
+                    view.update(probe.render())
+    except KeyboardInterrupt:
+        pass
+    finally:
+        probe.ending.set()
+        reader.join()
 
 
 @app.command()

@@ -53,10 +53,17 @@ class Happening:
 class Teller:
     """Decodes events of one node."""
 
-    def __init__(self, schema: Schema, alarms: Sequence[str], explain_status: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        alarms: Sequence[str],
+        explain_status: Callable[[int], str],
+        drivers: Sequence[str] = (),
+    ) -> None:
         self._schema = schema
         self._alarms = alarms
         self._explain = explain_status
+        self._drivers = drivers
 
     def decode(self, words: NDArray[np.int64]) -> Happening:
         """The event in one row of the event ring."""
@@ -88,6 +95,10 @@ class Teller:
                 return f"command: {ANSWERS[Answer(index)]}"
             case Event.HALT:
                 return f"halt: work ended {value * 1e6:.0f} us after the next deadline and node.overrun is 'halt'"
+            case Event.SWAP:
+                which = "its twin" if value else "the device itself"
+                name = self._drivers[index] if index < len(self._drivers) else f"number {index}"
+                return f"driver {name}: {which} is in"
 
     def _cause(self, cause: Cause, value: float) -> str:
         number = int(value) if np.isfinite(value) else 0

@@ -27,13 +27,16 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from drivers import registry as driver_kinds
+from drivers.base import Driver
 from drivers.health import HEALTH_KIND, HEALTH_WORDS, H, Health
 from drivers.runner import Runner
+from drivers.twin import Twin
 from hilnode import __version__, jit, realtime
 from hilnode.assemble import Buffers, assemble
 from hilnode.children import Child
 from hilnode.config import Config
 from hilnode.control import Control, Word
+from hilnode.door import Door
 from hilnode.events import Happening
 from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
@@ -43,9 +46,10 @@ from hilnode.operate import Operate
 from hilnode.ports import check_free
 from hilnode.record import Record
 from hilnode.row import Col, Schema, State
+from hilnode.signals import UnknownName, nearest
 from hilnode.stats import Stats, Timing
 from hilnode.supervisor import Supervisor
-from hilnode.tick.layout import EVENT_WIDTH, Exit, L
+from hilnode.tick.layout import EVENT_WIDTH, Exit, L, Op
 from hilnode.tick.loop import run
 from hilnode.timinglog import FILE_NAME
 from hilnode.wiring import resolve
@@ -114,7 +118,10 @@ class Node(Operate):
         c = self.config
         kind = re.sub(r"\W", "_", c.plant.kind)
         jit.warm_up(f"plant-{kind}", [(f"the plant {c.plant.kind}", self._make_plant)], self._say)
-        self.drivers = {n: driver_kinds.create(d.kind, n, d.options) for n, d in c.drivers.items()}
+        self._pairs = {n: driver_kinds.create_pair(d.kind, n, d.options) for n, d in c.drivers.items()}
+        self.drivers: dict[str, Driver] = {  # those that are in: the device or its twin
+            n: pair[c.drivers[n].twin is not False] for n, pair in self._pairs.items()
+        }
         self.wiring = resolve(
             c,
             plant_inputs=self.plant.inputs,
@@ -146,6 +153,7 @@ class Node(Operate):
         self.runners = {n: self._make_runner(n) for n in self.drivers}
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
         self._supervisor = Supervisor(self, self._say)
+        self._door = Door(c.node.name, {"swap": self.swap})
 
     def _make_plant(self) -> None:
         c = self.config
@@ -168,6 +176,8 @@ class Node(Operate):
         self._health = self._owned(Segment.create(f"{name}.health", kind=HEALTH_KIND, words=words)).words.reshape(
             -1, HEALTH_WORDS
         )
+        for record, driver in zip(self._health, self.drivers.values(), strict=False):
+            record[H.REAL] = int(not isinstance(driver, Twin))  # before the watchdog starts: it gets ready for these
         driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in self.drivers}
         inboxes = {
             n: self._owned(Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)))
@@ -212,12 +222,12 @@ class Node(Operate):
             {
                 "kind": c.drivers[n].kind,
                 "name": n,
-                "options": c.drivers[n].options,
+                "options": real.options,
                 "safe": self._safe(n).tolist(),
                 "record": k,
             }
-            for k, (n, d) in enumerate(self.drivers.items())
-            if d.external and d.outputs
+            for k, (n, (real, _)) in enumerate(self._pairs.items())
+            if real.external and real.outputs  # those of twins too: the device may be put in later
         ]
         return {
             "node": c.node.name,
@@ -271,6 +281,7 @@ class Node(Operate):
         }
 
     def _make_runner(self, name: str) -> Runner:
+        real, twin = self._pairs[name]
         driver = self.drivers[name]
         used = [m.channel for m in self.wiring.commands if m.driver == name]
         return Runner(
@@ -282,6 +293,7 @@ class Node(Operate):
             health=self._health[list(self.drivers).index(name)],
             live=lambda: self.control.live,
             period=self.config.drivers[name].period_ms * 1e-3,
+            spare=real if driver is twin else twin,
         )
 
     def _safe(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -332,6 +344,8 @@ class Node(Operate):
             runner.start()
         self._supervisor.start()
         self._thread.start()
+        if refused := self._door.open():
+            self.notes.append(refused)
         self._tick_ready.wait()
         for note in self.notes:
             self._say(note)
@@ -359,7 +373,25 @@ class Node(Operate):
         """configured or cleared -> armed; refused without a living watchdog, if the config asks for one."""
         if self.watchdog and not (self.watchdog.alive and self.control[Word.WATCHDOG]):
             raise RuntimeError("not armed: the watchdog process is not running yet; it is being started again")
+        if missing := self.missing_driver(Health.DOWN, Health.CONNECTING):
+            raise RuntimeError(f"not armed: {missing}")
         return super().arm()
+
+    def swap(self, driver: str, to: str) -> int:
+        """Put the twin (`to="twin"`) or the device itself (`to="real"`) in: the tick at which it was done.
+
+        What was in gets its safe values and is let go first, within safety.stop_deadline_ms.
+        """
+        if driver not in self.runners:
+            raise UnknownName(f"no driver {driver!r}: {nearest(driver, list(self.runners))}")
+        if to not in ("real", "twin"):
+            raise ValueError(f"driver {driver}: {to!r} can not be put in, only 'real' or 'twin'")
+        runner = self.runners[driver]
+        remark = runner.swap(to == "twin", time.monotonic() + self.config.safety.stop_deadline_ms * 1e-3)
+        self.drivers[driver] = runner.driver
+        if remark:
+            self._say(f"driver {driver}: {remark}")
+        return self._lane.ask(Op.SWAPPED, list(self.runners).index(driver), [float(to == "twin")]).tick
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the loop has ended; False if it still runs after `timeout` seconds."""
@@ -422,6 +454,7 @@ class Node(Operate):
         for name, runner in self.runners.items():
             if not runner.stop(deadline):
                 self._say(f"driver {name} did not let go within safety.stop_deadline_ms")
+        self._door.close()
         self._supervisor.stop()
         self._opened.close()
 

@@ -37,7 +37,7 @@ class Supervisor:
         self._node = node
         self._tell = say
         self._stalls = 0
-        self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain)
+        self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain, list(node.drivers))
         self._scripts: list[_Script] = []
         self._starter = _Starter(node, self._say) if node.config.node.autostart else None
         self._stopping = threading.Event()

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from drivers import registry
 from drivers.base import Driver
@@ -35,6 +36,21 @@ from hilnode.row import State
 
 ON_ITS_WAY = 0.005  # [s] a writer that has asked already gets this long to be done; a frozen one never is
 AFTER_DEATH = 1.0  # [s] safe values are repeated for this long after the node's death
+
+
+class Device:
+    """One device and its safe values. It is left alone while its twin plays it, and ready for when it is put in."""
+
+    def __init__(self, spec: dict[str, Any], record: NDArray[np.int64]) -> None:
+        self.driver: Driver = registry.create(spec["kind"], spec["name"], spec["options"])
+        self.safe = np.array(spec["safe"])
+        self.prepared = False
+        self._record = record
+
+    @property
+    def touched(self) -> bool:
+        """Whether the node has it open, or has left it with a live value."""
+        return bool(self._record[H.REAL])
 
 
 class Watchdog:
@@ -51,12 +67,8 @@ class Watchdog:
         self.segment = Segment.attach(f"{self.node}.health", kind=HEALTH_KIND)
         self.health = self.segment.words.reshape(-1, HEALTH_WORDS)
         self.records = [d["record"] for d in spec["drivers"]]
-        self.devices: list[tuple[Driver, np.ndarray[Any, np.dtype[np.float64]]]] = []
-        for d in spec["drivers"]:
-            driver = registry.create(d["kind"], d["name"], d["options"])
-            with contextlib.suppress(Exception):  # tried again, for real, when it matters
-                driver.prepare_safe()
-            self.devices.append((driver, np.array(d["safe"])))
+        self.devices = [Device(d, self.health[d["record"]]) for d in spec["drivers"]]
+        self._prepare()
 
     def watch(self) -> int:
         """Until the node ends in good order (0) or dies (1)."""
@@ -79,6 +91,7 @@ class Watchdog:
                 self.control[Word.STATE] == State.STOPPED
             )  # in good order: the drivers are bringing the devices to rest
             age = looked - beat if beat and not ended else 0
+            self._prepare()
             if asleep > self.limit_ns and not firing:
                 continue  # the whole machine stood still (suspend, a busy hypervisor): give the node one more look
             if age > self.limit_ns:
@@ -89,6 +102,14 @@ class Watchdog:
                 firing = False
                 self._make_safe()  # a live value may have been on its way when the node froze
                 self._write_down("the node is alive again")
+
+    def _prepare(self) -> None:
+        """Open ahead what can be, of devices that are in."""
+        for device in self.devices:
+            if device.touched and not device.prepared:
+                device.prepared = True
+                with contextlib.suppress(Exception):  # tried again, for real, when it matters
+                    device.driver.prepare_safe()
 
     def _begin(self, already: bool, why: str, *, alive: bool) -> None:
         """Fire once per incident: first the latch, then the devices, then the paper work."""
@@ -110,11 +131,13 @@ class Watchdog:
 
     def _make_safe(self) -> list[str]:
         failed = []
-        for driver, safe in self.devices:
+        for device in self.devices:
+            if not device.touched:
+                continue
             try:
-                driver.write_safe(safe)
+                device.driver.write_safe(device.safe)
             except Exception as error:  # one device that does not answer must not keep the next from being made safe
-                failed.append(f"{driver.name}: {error}")
+                failed.append(f"{device.driver.name}: {error}")
         return failed
 
     def _mourn(self) -> None:

@@ -127,8 +127,9 @@ class Device:
 
 
 def environment() -> dict[str, str]:
-    """With the test plants and drivers on Python's path."""
-    return {**os.environ, "PYTHONPATH": str(HERE / "hilnode")}
+    """With the test plants and drivers on Python's path, and whatever was there before."""
+    path = os.pathsep.join([str(HERE / "hilnode"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return {**os.environ, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager

@@ -50,9 +50,9 @@ from hilnode.tick.stimulus import TABLE
 MOST_STEPS = 1e9  # granted at once
 MOST = 16  # commands taken per lane and tick, so that a flood can not stretch a tick
 ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Op)[:8])
-RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT = (int(o) for o in list(Op)[8:])
+RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT, SWAPPED = (int(o) for o in list(Op)[8:])
 DONE, WRONG_STATE, STALE_INPUT, UNKNOWN, PLANT_FAILED = (int(a) for a in Answer)
-E_COMMAND = int(Event.COMMAND)
+E_COMMAND, E_SWAP = int(Event.COMMAND), int(Event.SWAP)
 LAST_CAUSE, LAST_FAULT = int(max(Cause)), int(max(Kind))
 LOCKSTEP = int(Pace.LOCKSTEP)
 _OVERRUNS = 8 * STRIDE * int(Word.OVERRUNS)
@@ -117,6 +117,9 @@ def _apply(t, op, index):
         if 0 <= index < SLOTS:
             f.age[index] = 0
         return _fill_slot(t, index, f.head, f.following, f.kind, f.p, f.seed)
+    if op == SWAPPED and index >= 0:
+        tell(t, E_SWAP, index, _p(t, 0), t.command[2])
+        return DONE, _p(t, 0)
     return UNKNOWN, 0.0
 
 

@@ -74,6 +74,7 @@ class Op(IntEnum):
     SPEED = 13  # p0 = wall-clock speed
     STIMULUS = 14  # index = slot; see stimulus.py
     FAULT = 15  # index = slot; see faults.py
+    SWAPPED = 16  # told by the node: index = driver, p0 = 1 if its twin is in now, 0 if the device
 
 
 class Answer(IntEnum):
@@ -114,6 +115,7 @@ class Event(IntEnum):
     ALARM_OVER = 8  # index = alarm
     COMMAND = 9  # index = Answer, value = detail, id = the command's
     HALT = 10  # value = how late [s]
+    SWAP = 11  # index = driver, value = 1 if its twin is in now, 0 if the device
 
 
 SLOT_PARAMS = 8  # of a stimulus or fault

@@ -12,11 +12,12 @@ import pytest
 from doc_blocks import TOP, blocks_of
 
 from bridge.wire import Packer
+from hilnode.health import Report
 from hilnode.row import Schema
 from hilnode.signals import Signal
 
 PAGE = TOP / "docs" / "wire-protocol.md"
-TOPICS = ("state", "raw", "timing", "schema")
+TOPICS = ("state", "raw", "timing", "schema", "driver")
 HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500, 1_000_029_000, 1_000_010, 32, 2, 0, 0)
 VALUES = (1.5, 0.25, 0.125, 2.5, 0.125, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # input, its age, output, command, pose
 ROW = struct.pack("<12q11d", *HEADER, *VALUES)
@@ -47,6 +48,9 @@ def packed(topic: str) -> list[bytes]:
         earlier = row.copy()
         earlier[3] -= 10_000  # woke 15 us late instead of 25
         return packer.timing(np.stack([earlier, row]), lost=0)
+    if topic == "driver":
+        valve = Report("valve", "udp", "up", False, 0, 1000, 2, 1, 0, 0.0005, 1000.0, 1125.0, "not open")
+        return packer.drivers(row[3] * 1e-9, 1000, [valve])
     if topic == "schema":
         return packer.schema(row[3] * 1e-9, 1000)
     return packer.raw(row) if topic == "raw" else packer.state(row)
@@ -99,7 +103,13 @@ def test_every_field_is_explained(topic: str) -> None:
             return set().union(*map(fields, value))
         if not isinstance(value, dict):
             return set()
-        named = value.keys() - {"cart", "cart.force", "cart.position", "valve.ao0"}  # names of things, not of fields
+        named = value.keys() - {
+            "cart",
+            "cart.force",
+            "cart.position",
+            "valve",
+            "valve.ao0",
+        }  # names of things, not of fields
         return named.union(*map(fields, value.values()))
 
     unexplained = {f for f in fields(msgpack.unpackb(vector(topic))) if f"`{f}`" not in page}

@@ -13,6 +13,7 @@ from drivers.base import Driver, DriverError
 from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from hilnode import supervisor
+from hilnode.health import READS, WRITES, get_text, percentile
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 from hilnode.row import State
@@ -261,6 +262,40 @@ def test_a_driver_that_blocks_leaves_the_others_alone(bench):
     released.set()
 
 
+def test_periods_are_counted_for_reads_and_writes(bench):
+    """Truth: as many periods as frames less one, and the median where a clock beside it finds it."""
+    at: list[int] = []
+    b = bench(period=0.004)
+    b.driver.on_write = lambda: at.append(time.monotonic_ns())
+    wait_for(lambda: b.health[H.WRITES] >= 100 and b.health[H.FRAMES] >= 100, "a hundred of each")
+    b.stop()
+    assert b.health[READS].sum() == b.health[H.FRAMES] - 1
+    assert b.health[WRITES].sum() == b.health[H.WRITES] - 1
+    found = np.median(np.diff(at)) / 1e3
+    assert percentile(b.health[WRITES], 50) == pytest.approx(found, rel=0.15)
+
+
+def test_an_outage_is_no_period(bench):
+    b = bench()
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+    b.driver.there = False
+    wait_for(lambda: b.state == Health.DOWN, "the driver to be down")
+    time.sleep(0.3)
+    b.driver.there = True
+    frames = b.health[H.FRAMES]
+    wait_for(lambda: b.health[H.FRAMES] > frames + 10, "the driver to be up again")
+    b.stop()
+    assert b.health[READS].sum() == b.health[H.FRAMES] - 2
+
+
+def test_the_record_says_who_it_is_about_and_what_troubles_it(bench):
+    b = bench()
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+    b.driver.there = False
+    wait_for(lambda: get_text(b.health, "trouble") == "unplugged", "the trouble")
+    assert (get_text(b.health, "name"), get_text(b.health, "kind")) == ("fake", "fake")
+
+
 def test_a_driver_without_inputs_is_up_when_open(bench):
     driver = Fake()
     driver.inputs = ()
@@ -330,6 +365,23 @@ def test_a_required_driver_that_never_comes_ends_the_run(tmp_path, name, monkeyp
     assert node.exit_code == 3
     assert node.refused == "required driver one is down: unplugged"
     assert "not started: required driver one is down: unplugged" in said
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_by_hand_too_a_node_is_armed_only_with_its_required_drivers(tmp_path, name, monkeypatch, required):
+    monkeypatch.setattr(Registered, "missing", True)
+    with Node(make_config(tmp_path, name, TWO.format(required=str(required).lower()))) as node:
+        node.start()
+        wait_for(lambda: node.driver_states()["one"] == (Health.DOWN, "unplugged"), "the driver to be down")
+        if not required:
+            node.arm()
+            return
+        with pytest.raises(RuntimeError, match="not armed: required driver one is down: unplugged"):
+            node.arm()
+        DEVICES["one"].there = True
+        wait_for(lambda: node.driver_states()["one"][0] == Health.UP, "the driver to be up")
+        node.arm()
+        assert node.state == State.ARMED
 
 
 @pytest.mark.parametrize("node", [False], indirect=True)

@@ -19,7 +19,7 @@ from hilnode import timinglog
 from hilnode.cli import app
 from hilnode.row import Col
 
-COMMANDS = ["run", "check", "jitter", "doctor", "devices", "headroom", "version"]
+COMMANDS = ["run", "check", "jitter", "doctor", "devices", "probe", "drivers", "swap", "headroom", "version"]
 PLANT = 'plant.kind = "trouble_plant:create"\n'
 QUIET = PLANT + "log.timing = false\n"
 AT_ONCE = '[[signals.stimulus]]\nsignal = "trouble.kind"\nkind = "constant"\nvalue = {kind}\n'
@@ -64,6 +64,14 @@ def test_help_and_version_do_not_load_the_compiler():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.parametrize("command", [["drivers"], ["swap", "rig", "twin"]])
+def test_commands_for_a_node_that_is_not_there(command, name):
+    done = runner.invoke(app, [*command, "--node", name])
+    assert done.exit_code == 1
+    assert "running" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.fixture(scope="module")

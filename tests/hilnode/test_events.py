@@ -23,7 +23,7 @@ SCHEMA = Schema(
     bodies=("arm",),
 )
 ALARMS = ("too_fast", "too_hot")
-TELLER = Teller(SCHEMA, ALARMS, lambda status: f"status {status} explained")
+TELLER = Teller(SCHEMA, ALARMS, lambda status: f"status {status} explained", ("valve", "stick"))
 
 SENTENCES: dict[Event, tuple[int, float, str]] = {
     Event.STATE: (State.RUNNING, float(State.ARMED), "armed -> running"),
@@ -36,6 +36,7 @@ SENTENCES: dict[Event, tuple[int, float, str]] = {
     Event.ALARM_OVER: (0, -2.0, "alarm too_fast is over: value -2"),
     Event.COMMAND: (Answer.WRONG_STATE, 0.0, "command: not possible now"),
     Event.HALT: (0, 0.0005, "halt: work ended 500 us after the next deadline and node.overrun is 'halt'"),
+    Event.SWAP: (1, 1.0, "driver stick: its twin is in"),
 }
 CAUSES: dict[Cause, tuple[float, str]] = {
     Cause.OPERATOR: (0.0, "asked for by the operator"),
@@ -89,6 +90,14 @@ def test_event(code: Event) -> None:
     assert found.sentence == sentence
     assert (found.code, found.index) == (code, index)
     assert found.value == value or math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "sentence"),
+    [(0, 0.0, "driver valve: the device itself is in"), (2, 1.0, "driver number 2: its twin is in")],
+)
+def test_swap(index: int, value: float, sentence: str) -> None:
+    assert happening(Event.SWAP, index, value).sentence == sentence
 
 
 @pytest.mark.parametrize("cause", Cause)

@@ -1,0 +1,141 @@
+"""The node's door: how another process on this PC asks a running node for something and hears what became of it.
+
+A Unix socket in the abstract namespace: it has no file that a crash could leave behind, and the kernel says who is
+calling. Only the user that runs the node, and root, are let in. A call is one line of JSON, and so is the answer:
+
+    {"do": "swap", "arguments": ["rig", "twin"]}        ->   {"answer": 12345}   or   {"error": "no driver 'rig'"}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hilnode.lockfree.segment import HOME, PREFIX, owner_alive
+from hilnode.signals import nearest
+
+log = logging.getLogger("hilnode")
+
+PATIENCE = 2.0  # [s] that a caller may take for its line
+LONGEST = 4096  # [bytes] of a call
+ANSWERED_WITHIN = 30.0  # [s] a device may take its stop deadline to let go
+
+
+class NotAnswered(RuntimeError):
+    """The node said no, or nothing; the message says why."""
+
+
+def _address(node: str) -> str:
+    return f"\0hilnode.{node}"
+
+
+class Door:
+    """Serves `verbs` of the node in a thread of its own, one call after the other."""
+
+    def __init__(self, node: str, verbs: Mapping[str, Callable[..., Any]]) -> None:
+        self._node = node
+        self._verbs = verbs
+        self._listener: socket.socket | None = None
+        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+
+    def open(self) -> str:
+        """Begin to listen; a sentence if that is not possible, without which a node can do."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(_address(self._node))
+            listener.listen(4)
+        except OSError as error:
+            listener.close()
+            return f"commands from outside are not possible: {error.strerror}"
+        self._listener = listener
+        self._thread.start()
+        return ""
+
+    def close(self) -> None:
+        """Stop listening; a call under way gets its answer if it comes within a moment."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+            self._thread.join(PATIENCE)
+
+    def _serve(self) -> None:
+        listener = self._listener
+        while listener is not None and self._listener is not None:
+            try:
+                caller, _ = listener.accept()
+            except OSError:
+                return
+            with caller, contextlib.suppress(OSError):
+                caller.settimeout(PATIENCE)
+                caller.sendall(json.dumps(self._answer(caller)).encode() + b"\n")
+
+    def _answer(self, caller: socket.socket) -> dict[str, Any]:
+        _, user, _ = struct.unpack("3i", caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user not in (0, os.getuid()):
+            return {"error": f"the node {self._node} belongs to another user"}
+        try:
+            call = json.loads(_line(caller))
+            verb, arguments = call["do"], call["arguments"]
+        except (ValueError, KeyError, TypeError) as error:
+            return {"error": f"not a call: {error}"}
+        if verb not in self._verbs:
+            return {"error": f"no command {verb!r}: {nearest(str(verb), list(self._verbs))}"}
+        try:
+            return {"answer": self._verbs[verb](*arguments)}
+        except Exception as error:  # whatever it is, it is the caller's to know
+            return {"error": str(error) or type(error).__name__}
+
+
+def _line(end: socket.socket) -> bytes:
+    got = b""
+    while not got.endswith(b"\n") and len(got) < LONGEST and (more := end.recv(LONGEST)):
+        got += more
+    return got
+
+
+def call(node: str, verb: str, *arguments: Any) -> Any:
+    """Ask a running node for something."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(ANSWERED_WITHIN)
+        try:
+            line.connect(_address(node))
+            line.sendall(json.dumps({"do": verb, "arguments": arguments}).encode() + b"\n")
+            answer = json.loads(_line(line))
+        except (OSError, ValueError) as error:
+            raise NotAnswered(f"the node {node} does not answer ({error}): is it running on this PC?") from error
+    if "error" in answer:
+        raise NotAnswered(str(answer["error"]))
+    return answer["answer"]
+
+
+def running_nodes() -> list[str]:
+    """Names of the nodes that run on this PC."""
+    found = []
+    for path in HOME.glob(f"{PREFIX}*.control"):
+        with contextlib.suppress(PermissionError):  # another user's
+            if owner_alive(path.name.removeprefix(PREFIX)):
+                found.append(path.name.removeprefix(PREFIX).removesuffix(".control"))
+    return sorted(found)
+
+
+def which_node(given: str | None) -> str:
+    """The node that is meant: the one named, or the only one there is."""
+    names = running_nodes()
+    if given is None and len(names) == 1:
+        return names[0]
+    if given in names and given is not None:
+        return given
+    if not names:
+        raise NotAnswered("no node is running on this PC: start one with hilnode run")
+    if given is None:
+        raise NotAnswered(f"several nodes are running, say which with --node: {', '.join(names)}")
+    raise NotAnswered(f"no node {given!r} is running: {nearest(given, names)}")

@@ -1,0 +1,39 @@
+"""Spoiled frames into every decoder, judged by tools/fuzz_decoders.py: a quick round, and a million with -m slow."""
+
+import struct
+
+import pytest
+from fuzz_decoders import TARGETS, SerialBinary, SerialCsv, UdpDatagram, crc16, run
+
+from drivers import frames
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_twenty_thousand_frames(target):
+    taken, refused = run(TARGETS[target](), 20_000)
+    assert taken > 10_000
+    assert refused > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_million_frames(target):
+    run(TARGETS[target](), 1_000_000, seed=2)
+
+
+@pytest.mark.parametrize("target", [SerialBinary, SerialCsv])
+def test_a_decoder_that_does_not_look_at_the_checksum_is_found_out(target, monkeypatch):
+    monkeypatch.setattr(frames.Check, "holds", lambda self, body: True)
+    with pytest.raises((AssertionError, ValueError)):
+        run(target(), 1000)
+
+
+def test_a_decoder_that_gets_the_order_wrong_is_found_out(monkeypatch):
+    target = UdpDatagram()
+    monkeypatch.setattr(target.driver, "_in", struct.Struct("<3f"))
+    with pytest.raises(AssertionError):
+        run(target, 100)
+
+
+def test_the_checksum_of_the_judge_is_that_of_the_catalogue():
+    assert crc16(b"123456789") == 0x4B37

@@ -1,0 +1,382 @@
+"""Spoiled frames into every decoder: nothing but refusals, counters exact, no value that a checksum does not vouch for.
+
+    python tools/fuzz_decoders.py                        a million frames into each
+    python tools/fuzz_decoders.py udp --frames 20000     into one
+    python tools/fuzz_decoders.py serial-csv --atheris   guided by coverage, for ever: pip install "hilnode[fuzz]"
+
+A target makes good frames and judges any bytes: `check` gives them to the decoder and compares what it took with what
+another implementation (struct, zlib, a checksum bit by bit) finds in them. A new decoder is one class in `TARGETS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from drivers.base import DriverError
+from drivers.frames import Counts, Decoder, Frame
+from drivers.modbus_client import Modbus
+from drivers.modbus_server import ModbusServer
+from drivers.udp import Udp
+
+
+class Target(Protocol):
+    """One decoder under fire."""
+
+    def good(self, dice: random.Random) -> bytes:
+        """A frame that the decoder must take."""
+
+    def check(self, data: bytes) -> int:
+        """Give it these bytes; how many frames it took. AssertionError if it was wrong to take or to refuse."""
+
+
+def run(target: Target, frames: int, seed: int = 1) -> tuple[int, int]:
+    """Frames of which half are spoiled; how many were taken and how many refused."""
+    dice = random.Random(seed)
+    taken = refused = 0
+    for _ in range(frames):
+        data = target.good(dice)
+        whole = dice.random() < 0.5
+        got = target.check(data if whole else spoil(data, dice))
+        assert got == 1 or not whole, f"a good frame was refused: {data.hex(' ')}"
+        taken += got
+        refused += not got
+    return taken, refused
+
+
+def spoil(data: bytes, dice: random.Random) -> bytes:
+    """The same with one to three accidents."""
+    out = bytearray(data)
+    for _ in range(dice.randint(1, 3)):
+        accident = dice.randrange(6)
+        at = dice.randrange(len(out) + 1)
+        if accident == 0 and at < len(out):
+            out[at] ^= 1 << dice.randrange(8)
+        elif accident == 1:
+            del out[at:]
+        elif accident == 2:
+            del out[:at]
+        elif accident == 3:
+            out[at:at] = dice.randbytes(dice.randint(1, 8))
+        elif accident == 4 and at < len(out):
+            out[at] = dice.randrange(256)
+        else:
+            out += data[: dice.randrange(len(data) + 1)]
+    return bytes(out)
+
+
+class _Serial:
+    """A frame decoder, begun anew for each piece of data: all of its bytes are frames, others or garbage."""
+
+    options: ClassVar[dict[str, Any]]
+
+    def __init__(self) -> None:
+        self.decoder = Decoder(Frame("fuzz.receive", self.options))
+        self.values = np.zeros(2)
+        self.expected = Counts()
+
+    def check(self, data: bytes) -> int:
+        found, garbage, refused = self.judge(data)
+        before = self.decoder.counts.frames
+        self.values[:] = np.nan
+        self.decoder.feed(data, self.values)
+        self.decoder.reset()
+        if found:
+            assert self.values.tolist() == list(found[-1]), data.hex(" ")
+        else:
+            assert np.isnan(self.values).all(), f"a value out of nothing: {data.hex(' ')}"
+        self.expected.frames += len(found)
+        self.expected.garbage += garbage
+        self.expected.bad_checksum += refused
+        assert self.decoder.counts == self.expected, f"{data.hex(' ')}: {self.decoder.counts} != {self.expected}"
+        return self.decoder.counts.frames - before
+
+    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
+        """What is in these bytes: values of each frame, bytes of garbage, frames with a wrong checksum."""
+        raise NotImplementedError
+
+
+class SerialBinary(_Serial):
+    """AA 55, a uint32, a float32, CRC-32 as zlib computes it."""
+
+    options: ClassVar = {
+        "format": "binary",
+        "start": [0xAA, 0x55],
+        "fields": [{"name": "n", "type": "uint32"}, {"name": "x", "type": "float32"}],
+        "checksum": {"kind": "crc-32/iso-hdlc", "from": 2},
+    }
+    size = 14
+
+    def good(self, dice: random.Random) -> bytes:
+        body = struct.pack("<If", dice.randrange(2**32), dice.uniform(-1e6, 1e6))
+        return b"\xaa\x55" + body + struct.pack("<I", zlib.crc32(body))
+
+    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
+        found, refused, at = [], 0, 0
+        while (at := data.find(b"\xaa\x55", at)) >= 0 and at + self.size <= len(data):
+            body, check = data[at + 2 : at + 10], data[at + 10 : at + 14]
+            whole = check == struct.pack("<I", zlib.crc32(body))
+            if whole:
+                found.append(struct.unpack("<If", body))
+            refused += not whole
+            at += self.size if whole else 1
+        return found, len(data) - self.size * len(found), refused
+
+
+class SerialCsv(_Serial):
+    """$n,x*CRC in hexadecimal, a line of text."""
+
+    options: ClassVar = {
+        "format": "csv",
+        "start": "$",
+        "fields": ["n", "x"],
+        "checksum": {"kind": "crc-32/iso-hdlc", "mark": "*"},
+    }
+
+    def good(self, dice: random.Random) -> bytes:
+        text = b"$%d,%.3f" % (dice.randrange(2**31), dice.uniform(-1e6, 1e6))
+        return b"%s*%08X\n" % (text, zlib.crc32(text))
+
+    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
+        found, kept, refused = [], 0, 0
+        for line in data.split(b"\n")[:-1]:
+            if b"$" not in line:
+                continue
+            inner = line[line.rfind(b"$") :].removesuffix(b"\r")
+            body, mark, check = inner.rpartition(b"*")
+            if inner == b"$":
+                continue
+            if mark and check.upper() == b"%08X" % zlib.crc32(body):
+                n, x = body[1:].split(b",")
+                found.append((float(n), float(x)))
+                kept += len(line) + 1 - line.rfind(b"$")
+            else:
+                refused += 1
+        return found, len(data) - kept, refused
+
+
+class UdpDatagram:
+    """Three float32, big-endian: a datagram of this length is a frame, no other is."""
+
+    def __init__(self) -> None:
+        self.driver = Udp(
+            "fuzz", {"listen": "127.0.0.1:9", "inputs": ["a", "b", "c"], "type": "float32", "order": "big"}
+        )
+        self.values, self.stamps = np.zeros(3), np.zeros(3, np.int64)
+        self.driver._receiver = self  # type: ignore[assignment]
+        self.data = b""
+
+    def recv(self, _: int) -> bytes:
+        return self.data
+
+    def good(self, dice: random.Random) -> bytes:
+        return struct.pack(">3f", *(dice.uniform(-1e6, 1e6) for _ in range(3)))
+
+    def check(self, data: bytes) -> int:
+        self.data = data
+        self.values[:] = -99.0
+        refused = False
+        try:
+            self.driver.read(self.values, self.stamps)
+        except ValueError:
+            refused = True
+        assert refused == (len(data) != 12), f"{data.hex(' ')}: refused {refused}"
+        expected = (-99.0, -99.0, -99.0) if refused else struct.unpack(">3f", data)
+        assert repr(self.values.tolist()) == repr(list(expected))  # as text, where NaN is NaN
+        return int(not refused)
+
+
+class _Line:
+    """Stands in for pymodbus's client: its framer decodes bytes that never went over a line."""
+
+    def __init__(self, framer: Any) -> None:
+        self.framer = framer
+        self.data = b""
+
+    def read_holding_registers(self, first: int, *, count: int, device_id: int) -> Any:
+        from pymodbus.exceptions import ModbusIOException
+
+        _, pdu = self.framer.handleFrame(self.data, device_id, 7)
+        if pdu is None:
+            raise ModbusIOException("nothing")
+        return pdu
+
+
+class _ModbusAnswer:
+    """An answer to `read holding registers 0 to 2 of unit 5`, through the framer, the link and the driver."""
+
+    framer: str
+
+    def __init__(self) -> None:
+        import threading
+
+        import pymodbus.framer
+        from pymodbus.pdu import DecodePDU
+
+        from drivers.modbus_link import Link
+        from drivers.modbus_options import Tcp
+
+        names = ("a", "b", "c")
+        self.driver = Modbus(
+            "fuzz",
+            {
+                "connect": "127.0.0.1:9",
+                "poll_ms": 1,
+                "inputs": [{"name": n, "holding": k, "type": "uint16"} for k, n in enumerate(names)],
+            },
+        )
+        self.line = _Line(getattr(pymodbus.framer, self.framer)(DecodePDU(False)))
+        link = Link.__new__(Link)
+        link._line, link._unit, link._timeout = Tcp("127.0.0.1", 9), 5, 0.0
+        link._one_at_a_time, link._closed, link._silent, link._quiet_until = threading.Lock(), False, 0, 0.0
+        link._client = self.line
+        self.driver._link = link
+        self.values, self.stamps = np.zeros(3), np.zeros(3, np.int64)
+
+    def check(self, data: bytes) -> int:
+        from drivers.modbus_link import Refused
+
+        self.line.data = data
+        self.values[:] = -99.0
+        self.driver._polls[0].due = 0.0
+        refused = False
+        try:
+            self.driver.read(self.values, self.stamps)
+        except (DriverError, Refused):
+            refused = True
+        if refused:
+            assert (self.values == -99.0).all(), f"{data.hex(' ')}: refused, and yet {self.values.tolist()}"
+            return 0
+        words = struct.pack(">3H", *self.values.astype(int).tolist())
+        assert self.vouched(data, b"\x03\x06" + words), f"{data.hex(' ')} gave {self.values.tolist()}"
+        return 1
+
+    def vouched(self, data: bytes, pdu: bytes) -> bool:
+        """Whether this answer stands in the data, as the standard wants it."""
+        raise NotImplementedError
+
+
+class ModbusRtu(_ModbusAnswer):
+    """With a CRC, here once more bit by bit as the standard's flow chart has it."""
+
+    framer = "FramerRTU"
+
+    def good(self, dice: random.Random) -> bytes:
+        body = b"\x05\x03\x06" + dice.randbytes(6)
+        return body + crc16(body).to_bytes(2, "little")
+
+    def vouched(self, data: bytes, pdu: bytes) -> bool:
+        body = b"\x05" + pdu
+        return body + crc16(body).to_bytes(2, "little") in data
+
+
+class ModbusTcp(_ModbusAnswer):
+    """With a header that has a number, but no checksum: the network has its own."""
+
+    framer = "FramerSocket"
+
+    def good(self, dice: random.Random) -> bytes:
+        return struct.pack(">HHHBBB", 7, 0, 9, 5, 3, 6) + dice.randbytes(6)
+
+    def vouched(self, data: bytes, pdu: bytes) -> bool:
+        return b"\x05" + pdu in data
+
+
+class ModbusRequest:
+    """Writes to a server's registers: int16 at 10 and 11, an int32 at 12 and 13; nothing cut, nothing beside."""
+
+    def __init__(self) -> None:
+        places = [("a", 10, "int16"), ("b", 11, "int16"), ("c", 12, "int32")]
+        inputs = [{"name": n, "holding": at, "type": t} for n, at, t in places]
+        self.map = ModbusServer("fuzz", {"listen": "127.0.0.1:9", "inputs": inputs}).map
+        self.values, self.stamps = np.zeros(3), np.zeros(3, np.int64)
+        self.words = [0, 0, 0, 0]
+
+    def good(self, dice: random.Random) -> bytes:
+        first, count = dice.choice([(10, 1), (10, 2), (11, 1), (12, 2), (10, 4), (11, 3)])
+        return bytes([first]) + dice.randbytes(2 * count)
+
+    def check(self, data: bytes) -> int:
+        first, count = (data[0] if data else 0), max(0, len(data) - 1) // 2
+        words = struct.unpack(f">{count}H", data[1 : 1 + 2 * count])
+        end = first + len(words)
+        fits = bool(words) and 10 <= first != 13 and end <= 14 and end != 13
+        taken = self.map.write("holding", first, words) if words else False
+        assert taken == fits, f"{data.hex(' ')}: taken {taken}"
+        fresh = self.map.take(self.values, self.stamps, 0.0)
+        assert fresh == fits
+        if fits:
+            self.words[first - 10 : end - 10] = words
+            image = struct.pack(">4H", *self.words)
+            here = [*struct.unpack_from(">hh", image), *struct.unpack_from(">i", image, 4)]
+            told = self.stamps > 0
+            assert self.values[told].tolist() == np.array(here, float)[told].tolist()
+        return int(taken)
+
+
+def crc16(data: Sequence[int]) -> int:
+    """CRC-16/MODBUS."""
+    value = 0xFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xA001 if value & 1 else 0)
+    return value
+
+
+TARGETS: dict[str, Callable[[], Target]] = {
+    "serial-binary": SerialBinary,
+    "serial-csv": SerialCsv,
+    "udp": UdpDatagram,
+    "modbus-rtu": ModbusRtu,
+    "modbus-tcp": ModbusTcp,
+    "modbus-request": ModbusRequest,
+}
+
+
+def guided(target: Target) -> None:
+    """Let atheris look for bytes that break it; ends with the first that does."""
+    try:
+        import atheris
+    except ImportError:
+        sys.exit('atheris is not installed: pip install "hilnode[fuzz]"')
+    atheris.instrument_all()
+    atheris.Setup(sys.argv[:1], lambda data: void(target.check(data)))
+    atheris.Fuzz()
+
+
+def void(_: object) -> None:
+    """For what is done for its effect."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--atheris", action="store_true", help="guided by coverage, one target")
+    given = parser.parse_args()
+    if unknown := set(given.targets) - set(TARGETS):
+        parser.error(f"no target {', '.join(sorted(unknown))}: known are {', '.join(TARGETS)}")
+    names = given.targets or list(TARGETS)
+    if given.atheris:
+        guided(TARGETS[names[0]]())
+        return
+    for name in names:
+        began = time.monotonic()
+        taken, refused = run(TARGETS[name](), given.frames, given.seed)
+        took = time.monotonic() - began
+        cost = 1e6 * took / given.frames
+        print(f"{name:16} {given.frames} pieces: {taken} frames taken, {refused} pieces refused, {cost:.1f} us each")
+
+
+if __name__ == "__main__":
+    main()
