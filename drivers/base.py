@@ -30,10 +30,17 @@ class Driver:
     external: ClassVar[bool] = True
     """Whether the device outlives the node's process, so that the watchdog has something to make safe."""
 
+    files: ClassVar[tuple[str, ...]] = ()
+    """Options that name files; the driver gets their paths, which a config gives relative to its own folder."""
+
     inputs: tuple[Signal, ...] = ()
     """Channels the device delivers; names are local (`x`), the node knows them as `driver.x`."""
     outputs: tuple[Signal, ...] = ()
     """Channels the device takes."""
+    live: bool = False
+    """Set before each write: whether its values are live or the safe ones, for a driver that does not send at once."""
+    trouble: str = ""
+    """What is amiss although frames come, such as one of several messages missing; while it is set: degraded."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name

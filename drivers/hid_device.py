@@ -40,6 +40,7 @@ class HidDevice(Driver):
     """Options: see docs/connect-a-joystick.md."""
 
     kind = "hid"
+    files = ("calibration",)
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, options)

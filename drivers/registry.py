@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from drivers.base import Driver
@@ -13,11 +14,14 @@ KINDS = Kinds(
     "driver",
     "hilnode.drivers",
     {
+        "can": "drivers.can_bus:Can",
         "daq": "drivers.daq:Daq",
         "hid": "drivers.hid_device:HidDevice",
         "loopback": "drivers.loopback:Loopback",
         "modbus": "drivers.modbus_client:Modbus",
         "modbus-server": "drivers.modbus_server:ModbusServer",
+        "opcua": "drivers.opcua_client:Opcua",
+        "opcua-server": "drivers.opcua_server:OpcuaServer",
         "operator": "drivers.virtual_operator:Operator",
         "serial": "drivers.serial_port:SerialPort",
         "udp": "drivers.udp:Udp",
@@ -25,17 +29,22 @@ KINDS = Kinds(
 )
 
 
-def create(kind: str, name: str, options: Mapping[str, Any]) -> Driver:
+def create(kind: str, name: str, options: Mapping[str, Any], folder: str | Path = "") -> Driver:
     """The driver `name`, or its twin; its options are checked, its device is not touched yet."""
-    real, twin = create_pair(kind, name, options)
+    real, twin = create_pair(kind, name, options, folder)
     return real if options.get("twin", False) is False else twin
 
 
-def create_pair(kind: str, name: str, options: Mapping[str, Any]) -> tuple[Driver, Twin]:
-    """The driver `name` and its twin: there is one for each driver, whether the config asked for it or not."""
+def create_pair(kind: str, name: str, options: Mapping[str, Any], folder: str | Path = "") -> tuple[Driver, Twin]:
+    """The driver `name` and its twin: there is one for each driver, whether the config asked for it or not.
+
+    `folder` is the config's: files that options name are looked for there.
+    """
     maker = KINDS.load(kind)
     if not isinstance(maker, type) or not issubclass(maker, Driver):
         raise KindError(f"driver kind {kind!r} is not a subclass of drivers.base.Driver")
     twin = options.get("twin", False)
-    real = maker(name, {key: value for key, value in options.items() if key != "twin"})
+    given = {key: value for key, value in options.items() if key != "twin"}
+    given |= {key: str(Path(folder) / given[key]) for key in maker.files if isinstance(given.get(key), str)}
+    real = maker(name, given)
     return real, Twin(real, True if twin is False else twin)

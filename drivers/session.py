@@ -128,18 +128,22 @@ class Session:
             self._guarded(lambda: self._read(values, stamps))
 
     def _read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> None:
-        if not self.driver.read(values, stamps) or self._wires.inbox is None:
-            return
+        fresh = self.driver.read(values, stamps)
         with self._posting:
-            if self._left_behind:
+            if self._left_behind or self._wires.inbox is None:
                 return
-            self._wires.inbox.put(values, stamps)
-            now, words = time.monotonic_ns(), self._words
-            if self._last_read:
-                words[READ_AT + bucket(now - self._last_read)] += 1
-            self._last_read = words[LAST_READ] = now
-            words[FRAMES] += 1
-            words[STATE] = UP
+            trouble, words = self.driver.trouble, self._words
+            if trouble:
+                self._complain(trouble)
+            if fresh:
+                self._wires.inbox.put(values, stamps)
+                now = time.monotonic_ns()
+                if self._last_read:
+                    words[READ_AT + bucket(now - self._last_read)] += 1
+                self._last_read = words[LAST_READ] = now
+                words[FRAMES] += 1
+            if fresh or words[STATE] == UP:  # before the first frame it is still connecting
+                words[STATE] = DEGRADED if trouble else UP
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -169,6 +173,7 @@ class Session:
     def _write(self, values: NDArray[np.float64], live: bool) -> None:
         if live:
             self._at_safe = False
+        self.driver.live = live
         self.driver.write(values)
         if not live:
             self._at_safe = True

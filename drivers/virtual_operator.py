@@ -24,6 +24,7 @@ class Operator(Driver):
     """Options: see docs/virtual-operator.md."""
 
     kind = "operator"
+    files = ("file",)
     external = False
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:

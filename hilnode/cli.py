@@ -204,7 +204,9 @@ def check(
     loaded = _load(config)
     with _explained():
         plant = plant_kinds.create(loaded.plant.kind, loaded.node.period_ns * 1e-9, loaded.plant.options)
-        devices = {n: driver_kinds.create(d.kind, n, d.options) for n, d in loaded.drivers.items()}
+        devices = {
+            n: driver_kinds.create(d.kind, n, d.options, loaded.source.folder) for n, d in loaded.drivers.items()
+        }
         wiring = resolve(
             loaded,
             plant_inputs=plant.inputs,
@@ -419,7 +421,7 @@ def calibrate(
         where = f"{config or 'the default config'} has {', '.join(names) or 'none'}"
         _fail(f"{driver} is no driver of kind hid: {where}. Name the config with --config", BAD_CONFIG)
     options = loaded.drivers[driver].options
-    file = to or Path(str(options.get("calibration", f"{driver}-calibration.toml")))
+    file = to or loaded.source.folder / str(options.get("calibration", f"{driver}-calibration.toml"))
     with _explained():
         try:
             calibrate.run(driver, options, file, out, seconds)

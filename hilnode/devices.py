@@ -28,8 +28,8 @@ ROOT = Path("/")
 ARPHRD_CAN = "280"
 IFF_UP = 1
 
-LIBRARY: dict[Kind, str] = {"serial": "serial", "hid": "hid", "can": "", "daq": "nidaqmx"}
-"""The module each kind of driver imports; CAN needs none, Linux speaks it through plain sockets."""
+LIBRARY: dict[Kind, str] = {"serial": "serial", "hid": "hid", "can": "can", "daq": "nidaqmx"}
+"""The module each kind of driver imports."""
 
 WITHOUT = (
     "No serial port, HID device, CAN interface or DAQ card found.\n"
@@ -260,6 +260,7 @@ def _hid_rule(numbers: tuple[int, int, int] | None) -> str:
 
 
 def _can(root: Path) -> list[Device]:
+    lacking = _library_problem("can")
     found = []
     for net in _names(root / "sys/class/net"):
         entry = root / "sys/class/net" / net
@@ -272,9 +273,9 @@ def _can(root: Path) -> list[Device]:
             problems.append(Problem("the interface is down", f"sudo ip link set {shlex.quote(net)} up{rate}"))
         words = " ".join(usb[k] for k in ("manufacturer", "product") if k in usb)
         name = words or ("CAN interface" if real else "virtual CAN interface")
-        found.append(
-            Device("can", net, name, usb.get("serial", ""), problems=tuple(problems), config=f"channel = {_toml(net)}")
-        )
+        config = f'channel = {_toml(net)}\ndbc = "ecu.dbc"\nreceive = ["EngineData"]'
+        serial, library, hindrances = usb.get("serial", ""), LIBRARY["can"], (*lacking, *problems)
+        found.append(Device("can", net, name, serial, library, not lacking, hindrances, config))
     return found
 
 

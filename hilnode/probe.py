@@ -35,13 +35,15 @@ def driver_of(what: str, settings: Sequence[str], config: Callable[[], Config]) 
     if ":" in what:
         kind, given = _split(what)
         return registry.create(kind, "probe", options_from([*([given] if given else []), *settings]))
-    drivers = config().drivers
+    loaded = config()
+    drivers = loaded.drivers
     if what not in drivers:
         raise UnknownName(
             f"no driver {what!r} in the config: {nearest(what, list(drivers))}; or name a kind and its options, such "
             "as udp:listen=127.0.0.1:5000"
         )
-    return registry.create(drivers[what].kind, what, drivers[what].options | options_from(settings))
+    options = drivers[what].options | options_from(settings)
+    return registry.create(drivers[what].kind, what, options, loaded.source.folder)
 
 
 def _split(what: str) -> tuple[str, str]:

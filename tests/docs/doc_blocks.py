@@ -5,6 +5,7 @@ What a block's info string says is what happens to it:
     python file     written under the name in its first line
     python run      written and run; it must exit with 0
     c file          written
+    dbc file        written under the name that its version says
     toml file       written, for a block further down that runs it
     toml check      written; `hilnode check` must find it good
     console         every line after `$ ` is run (`> ` continues it) and must exit with 0;
@@ -37,11 +38,14 @@ from hilnode.cli import app
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 GENERATED = TOP / "docs" / "config.md"  # by tools/config_docs.py, which has tests of its own
-VERBS = ("python file", "python run", "c file", "toml file", "toml check", "console", "console loose", "sh", "text")
+VERBS = (
+    *("python file", "python run", "c file", "dbc file", "toml file", "toml check"),
+    *("console", "console loose", "sh", "text"),
+)
 VECTORS = ("hex", "json")
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_NAME = re.compile(r"(?:# |/\* )([\w.]+\.(?:py|toml|c))\b")
+_NAME = re.compile(r"""(?:# |/\* |VERSION ")([\w.]+\.(?:py|toml|c|dbc))\b""")
 PATIENCE = 240
 """Seconds after which a block hangs: with an empty cache, a page may compile shapes of its own."""
 
@@ -109,7 +113,7 @@ class Bench:
         self.folder = folder
         text = page.read_text("utf-8")
         self._node = f"docs-{os.getpid()}-{page.stem.lower()}"[:40]
-        self._ports = {port: free_port() for port in {"9872", *re.findall(r"127\.0\.0\.1:(\d+)", text)}}
+        self._ports = {port: free_port() for port in {"9872", *re.findall(r"(?:127\.0\.0\.1:|\bport = )(\d+)", text)}}
         self._publishes = "9872" in text
         self._count = 0
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
@@ -163,7 +167,7 @@ class Bench:
         self._count += 1
         language = block.info.split(" ")[0]
         name = block.file or f"snippet_{self._count}.{'py' if language == 'python' else language}"
-        if language in ("python", "c", "toml"):
+        if language in ("python", "c", "dbc", "toml"):
             self.write(name, block.text)
         if block.info == "python run":
             self._run(block, f"python {name}")

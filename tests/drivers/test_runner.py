@@ -157,6 +157,33 @@ def test_a_read_that_raises_degrades_and_recovers(bench):
     assert b.driver.opened == 1  # a bad frame is no reason to open again
 
 
+def test_trouble_degrades_although_frames_come(bench):
+    b = bench()
+    wait_for(lambda: b.state == Health.UP, "health up")
+    b.driver.trouble = "one of two messages is missing"
+    wait_for(lambda: b.state == Health.DEGRADED, "health degraded")
+    frames = b.health[H.FRAMES]
+    wait_for(lambda: b.health[H.FRAMES] > frames + 5, "more frames")
+    assert b.state == Health.DEGRADED
+    assert b.runner.trouble == "one of two messages is missing"
+    assert b.health[H.ERRORS] == 0
+    b.driver.trouble = ""
+    wait_for(lambda: b.state == Health.UP, "health up again")
+
+
+def test_a_driver_knows_whether_its_values_are_live(bench):
+    driver = Fake()
+    told = []
+    driver.on_write = lambda: told.append(driver.live)
+    b = bench(driver)
+    wait_for(lambda: told, "a write")
+    assert set(told) == {False}
+    b.live = True
+    wait_for(lambda: told[-1], "a live write")
+    assert b.stop()
+    assert told[-1] is False  # the last one is safe
+
+
 def test_a_complaint_is_said_once(bench, caplog):
     b = bench()
 

@@ -73,9 +73,9 @@ def can(root: Path, name: str, *, flags: str, kind: str = "280", real: bool = Tr
 
 @pytest.fixture(autouse=True)
 def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Empty pyserial and hidapi on the path, no nidaqmx, whatever this machine has."""
+    """Empty pyserial, hidapi and python-can on the path, no nidaqmx, whatever this machine has."""
     folder = tmp_path / "libraries"
-    for name in ("serial", "hid"):
+    for name in ("serial", "hid", "can"):
         write(folder / f"{name}.py")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(folder))
@@ -246,7 +246,8 @@ def test_can_up_down_virtual_and_ethernet(root: Path) -> None:
     assert "sudo ip link set can0 up type can bitrate 500000" in fixes(down)
     assert up.problems == ()
     assert fixes(virtual) == "sudo ip link set vcan0 up"
-    assert stanza(up) == {"can_interface_2": {"kind": "can", "channel": "can1"}}
+    options = {"kind": "can", "channel": "can1", "dbc": "ecu.dbc", "receive": ["EngineData"]}
+    assert stanza(up) == {"can_interface_2": options}
 
 
 def nidaqmx(folder: Path, source: str) -> None:
