@@ -1,16 +1,14 @@
-"""The publisher: a process that sends the rows to whoever subscribes. It may die and come back; the tick does
-not know it exists.
+"""The publisher: sends the rows, and what else there is to tell, to whoever subscribes.
 
 A slow subscriber loses messages (its high-water mark), never the node; a slow publisher loses rows and says how many.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import sys
+import queue
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from hilnode.control import Control, Word
 from hilnode.health import Records
 from hilnode.jit import kernel
 from hilnode.lockfree.ring import Ring, RingView, pushed
-from hilnode.realtime import keep_off
 from hilnode.row import Col, Schema
 
 POLL_NS = 200_000  # between two looks at the ring: what it adds to the latency of a message
@@ -48,29 +45,38 @@ def now() -> int:
 
 
 class Publisher:
-    """Publishes one node. `spec` comes from the node: see `Node._bridge_spec`."""
+    """Publishes one node on a bound PUB socket. `spec` comes from the node: see `Node._bridge_spec`."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], socket: zmq.Socket[bytes]) -> None:
         schema = Schema.from_dict(spec["schema"])
         self.control = Control.attach(spec["node"])
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=schema.hash)
         self.packer = Packer(schema, spec["node"])
-        self.every = max(1, round(1e9 / schema.dt_ns / spec["state_hz"]))
+        self.happenings: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.per_second = max(1, round(1e9 / schema.dt_ns))
+        self.set_rate(spec["state_hz"])
         self.send_raw: bool = spec["raw"]
         self.drivers = Records(spec["node"])
         self.past: deque[NDArray[np.int64]] = deque([self.drivers.table.copy()], maxlen=WINDOW)
         self.drivers_due = now() + DRIVERS_NS
-        self.socket = zmq.Context().socket(zmq.PUB)
-        self.socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
-        self.socket.setsockopt(zmq.LINGER, 200)
-        self.socket.setsockopt(zmq.IPV6, "[" in spec["publish"])
-        self.socket.bind(spec["publish"])
+        self.socket = socket
+        self._parameters = spec["parameters"]
 
-    def work(self) -> None:
-        """Until the node ends or dies."""
+    def set_rate(self, hz: float) -> dict[str, Any]:
+        """How often `state` is sent, as near as whole ticks allow; may be called from any thread."""
+        if not 0.01 <= hz <= 20_000:
+            raise ValueError(f"rate.hz = {hz:g}: must lie between 0.01 and 20000")
+        self.every = max(1, round(self.per_second / hz))
+        return {"hz": self.per_second / self.every}
+
+    def describe(self) -> dict[str, Any]:
+        """The layout of the rows and the plant's parameters, for a client that asks."""
+        return {**self.packer.layout(), "parameters": self._parameters}
+
+    def work(self, report: Callable[[], dict[str, Any]]) -> None:
+        """Until the node ends or dies. `report` tells once a second what the rest of the bridge has counted."""
         reader = self.rows.reader(batch=256)
-        recent: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        recent: list[NDArray[np.int64]] = []
         count = 0
         node = self.control[Word.PID]
         while not self.control[Word.CLOSING] and os.getppid() == node:
@@ -85,14 +91,24 @@ class Publisher:
                 recent.append(rows.copy())
                 count += len(rows)
             if count >= self.per_second:
-                together = np.concatenate(recent)
-                self.socket.send_multipart(self.packer.timing(together, reader.lost))
-                last = together[-1]
-                self.socket.send_multipart(self.packer.schema(last[Col.WAKE] * 1e-9, int(last[Col.TICK])))
+                self._sum_up(np.concatenate(recent), reader.lost, report)
                 recent.clear()
                 count = 0
+            self._tell_happenings()
             self._tell_drivers()
-        self.socket.close()
+        self._tell_happenings()
+
+    def _sum_up(self, rows: NDArray[np.int64], lost: int, report: Callable[[], dict[str, Any]]) -> None:
+        """What is told once a second."""
+        time, tick = rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK])
+        self.socket.send_multipart(self.packer.timing(rows, lost))
+        self.socket.send_multipart(self.packer.schema(time, tick))
+        self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **report()}))
+
+    def _tell_happenings(self) -> None:
+        while not self.happenings.empty():
+            event = self.happenings.get()
+            self.socket.send_multipart(self.packer.event(event))
 
     def _tell_drivers(self) -> None:
         """How the drivers are doing, a few times a second; periods are those of the last second."""
@@ -104,21 +120,5 @@ class Publisher:
             self.socket.send_multipart(self.packer.drivers(moment * 1e-9, self.control[Word.TICK], reports))
         self.past.append(self.drivers.table.copy())
 
-
-def main() -> int:
-    """Entry point: one line of JSON on standard input, then publish."""
-    spec = json.loads(sys.stdin.readline())
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, signal.SIG_IGN)
-    keep_off(spec["cpu"])
-    try:
-        publisher = Publisher(spec)
-    except zmq.ZMQError as error:
-        print(f"bridge.publish = {spec['publish']!r}: {error}", file=sys.stderr)
-        return 2
-    publisher.work()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    def close(self) -> None:
+        self.socket.close()

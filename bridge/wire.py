@@ -24,7 +24,7 @@ class Packer:
     def __init__(self, schema: Schema, node: str) -> None:
         self._schema = schema
         self._node = node
-        self._hash = f"{schema.hash:016x}"
+        self.hash = f"{schema.hash:016x}"
         self._seq: dict[str, int] = {}
 
     def pack(self, topic: str, timestamp: float, tick: int, body: dict[str, Any]) -> list[bytes]:
@@ -36,7 +36,7 @@ class Packer:
 
     def raw(self, row: NDArray[np.int64]) -> list[bytes]:
         """The whole row as little-endian bytes, at full rate."""
-        body = {"schema": self._hash, "row": row.tobytes()}
+        body = {"schema": self.hash, "row": row.tobytes()}
         return self.pack("raw", row[Col.WAKE] * 1e-9, int(row[Col.TICK]), body)
 
     def state(self, row: NDArray[np.int64]) -> list[bytes]:
@@ -67,7 +67,16 @@ class Packer:
 
     def schema(self, timestamp: float, tick: int) -> list[bytes]:
         """What the words of a raw row mean."""
-        return self.pack("schema", timestamp, tick, {"schema": self._hash, "layout": self._schema.as_dict()})
+        return self.pack("schema", timestamp, tick, self.layout())
+
+    def layout(self) -> dict[str, Any]:
+        """The schema and its hash."""
+        return {"schema": self.hash, "layout": self._schema.as_dict()}
+
+    def event(self, happening: dict[str, Any]) -> list[bytes]:
+        """Something that happened, with its tick and the time it happened at."""
+        body = {k: v for k, v in happening.items() if k not in ("tick", "time_ns")}
+        return self.pack("event", happening["time_ns"] * 1e-9, happening["tick"], body)
 
     def drivers(self, timestamp: float, tick: int, reports: Sequence[Report]) -> list[bytes]:
         """How each driver is doing, by its name."""

@@ -48,8 +48,18 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # dead already: `tend` will say so
             process.stdin.write(json.dumps(self._spec) + "\n")
             process.stdin.flush()
+            os.set_blocking(process.stdin.fileno(), False)  # from here on nobody waits for it
         self._born = time.monotonic()
         return process
+
+    def tell(self, message: dict[str, Any]) -> bool:
+        """Hand it a line; False if it is dead or does not read: nobody waits for a helper."""
+        assert self.process.stdin is not None
+        line = json.dumps(message).encode() + b"\n"
+        try:
+            return len(line) <= select.PIPE_BUF and os.write(self.process.stdin.fileno(), line) == len(line)
+        except OSError:
+            return False
 
     @property
     def alive(self) -> bool:

@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 from hilnode import __version__
+from hilnode.cli_keys import keys
 
 if TYPE_CHECKING:
     from hilnode.config import Config
@@ -39,6 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(keys, name="keys")
 out = Console()
 err = Console(stderr=True)
 
@@ -85,6 +87,10 @@ def run(
         float | None, typer.Option("--speed", help="Wall-clock speed: 0.1 is slow motion (node.speed).")
     ] = None,
     free: Annotated[bool, typer.Option("--free", help="As fast as possible instead of real time.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the config: --set node.rate_hz=500"),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No status line.")] = False,
 ) -> None:
     """Run a node: step the plant in real time, talk to the devices, log the timing.
@@ -93,8 +99,25 @@ def run(
     [bold]hilnode run bench.toml --for 10[/bold] a config of yours for ten seconds.
     Ctrl-C stops it with the devices at their safe values.
     """
-    loaded = _load(config, rate_hz=rate, speed=speed, pace="free" if free else None)
+    changes = {"rate_hz": rate, "speed": speed, "pace": "free" if free else None, **_settings(settings or [])}
+    loaded = _load(config, **changes)
     raise typer.Exit(_run(loaded, for_s, directory, quiet))
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """KEY=VALUE, the value as TOML has it; text needs no quotes."""
+    import tomllib
+
+    changes: dict[str, Any] = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals:
+            _fail(f"--set {item}: write KEY=VALUE, such as node.rate_hz=500", BAD_CONFIG)
+        try:
+            changes[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            changes[key.strip()] = value
+    return changes
 
 
 def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:
@@ -325,7 +348,7 @@ def swap(
     from hilnode.door import NotAnswered, call, which_node
 
     try:
-        tick = call(which_node(node), "swap", driver, to)
+        tick = call(which_node(node), "swap", driver=driver, to=to)
     except NotAnswered as error:
         _fail(error, 1)
     out.print(f"tick {tick}: driver {driver}: {'its twin' if to == 'twin' else 'the device itself'} is in")

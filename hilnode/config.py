@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -111,6 +112,16 @@ def _port(address: str) -> str:
     if address.startswith("tcp:") and not 0 < int(address.rpartition(":")[2]) < 65536:
         raise _refuse("must have a port from 1 to 65535")
     return address
+
+
+def _is_local(address: str) -> bool:
+    """Whether only programs on this PC can reach it."""
+    host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    return (
+        not address.startswith("tcp:")
+        or host in ("localhost", "::1")
+        or re.fullmatch(r"127(\.\d+){3}", host) is not None
+    )
 
 
 NodeName = Annotated[str, Field(pattern=NODE_NAME, max_length=40)]
@@ -511,8 +522,24 @@ class BridgeTable(Table):
 
     enabled: bool = Field(default=True, description="Run the bridge process.")
     publish: Address = Field(default="tcp://127.0.0.1:9872", description="Where subscribers connect.")
+    commands: Address = Field(default="tcp://127.0.0.1:9873", description="Where clients connect to give commands.")
+    keys: PlainText = Field(
+        default="", description="Folder of keys (hilnode keys): only who has one is let in. Needed beyond loopback."
+    )
+    role: Literal["watch", "operate", "admin"] = Field(
+        default="admin", description="What clients on this PC may do where there are no keys."
+    )
     state_hz: float = Field(default=100.0, gt=0, le=20_000, description="Rate of the readable topic.")
     raw: bool = Field(default=True, description="Publish the compact full-rate topic too.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in ("publish", "commands"):
+            if not self.keys and not _is_local(getattr(self, key)):
+                raise _refuse("lets other PCs in, which needs bridge.keys: make them with hilnode keys new NAME", key)
+        if self.publish == self.commands:
+            raise _refuse(f"is the address of bridge.publish too: {self.publish}", "commands")
+        return self
 
 
 class LogTable(Table):

@@ -3,7 +3,9 @@
 A Unix socket in the abstract namespace: it has no file that a crash could leave behind, and the kernel says who is
 calling. Only the user that runs the node, and root, are let in. A call is one line of JSON, and so is the answer:
 
-    {"do": "swap", "arguments": ["rig", "twin"]}        ->   {"answer": 12345}   or   {"error": "no driver 'rig'"}
+    {"do": "swap", "with": {"driver": "rig", "to": "twin"}}  ->  {"answer": 12345}  or  {"error": "no driver 'rig'"}
+
+Each call has a thread of its own: a device that lets go slowly must not keep a trip waiting.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from hilnode.signals import nearest
 log = logging.getLogger("hilnode")
 
 PATIENCE = 2.0  # [s] that a caller may take for its line
-LONGEST = 4096  # [bytes] of a call
+LONGEST = 128 * 1024  # [bytes] of a call
+MOST_CALLS = 16  # at a time; further ones wait at the door
 ANSWERED_WITHIN = 30.0  # [s] a device may take its stop deadline to let go
 
 
@@ -37,12 +40,13 @@ def _address(node: str) -> str:
 
 
 class Door:
-    """Serves `verbs` of the node in a thread of its own, one call after the other."""
+    """Serves `verbs` of the node."""
 
     def __init__(self, node: str, verbs: Mapping[str, Callable[..., Any]]) -> None:
         self._node = node
         self._verbs = verbs
         self._listener: socket.socket | None = None
+        self._room = threading.Semaphore(MOST_CALLS)
         self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
 
     def open(self) -> str:
@@ -50,7 +54,7 @@ class Door:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(_address(self._node))
-            listener.listen(4)
+            listener.listen(MOST_CALLS)
         except OSError as error:
             listener.close()
             return f"commands from outside are not possible: {error.strerror}"
@@ -74,9 +78,16 @@ class Door:
                 caller, _ = listener.accept()
             except OSError:
                 return
+            self._room.acquire()
+            threading.Thread(target=self._attend, args=(caller,), name="caller", daemon=True).start()
+
+    def _attend(self, caller: socket.socket) -> None:
+        try:
             with caller, contextlib.suppress(OSError):
                 caller.settimeout(PATIENCE)
                 caller.sendall(json.dumps(self._answer(caller)).encode() + b"\n")
+        finally:
+            self._room.release()
 
     def _answer(self, caller: socket.socket) -> dict[str, Any]:
         _, user, _ = struct.unpack("3i", caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -84,31 +95,31 @@ class Door:
             return {"error": f"the node {self._node} belongs to another user"}
         try:
             call = json.loads(_line(caller))
-            verb, arguments = call["do"], call["arguments"]
+            verb, given = call["do"], dict(call["with"])
         except (ValueError, KeyError, TypeError) as error:
             return {"error": f"not a call: {error}"}
         if verb not in self._verbs:
             return {"error": f"no command {verb!r}: {nearest(str(verb), list(self._verbs))}"}
         try:
-            return {"answer": self._verbs[verb](*arguments)}
-        except Exception as error:  # whatever it is, it is the caller's to know
+            return {"answer": self._verbs[verb](**given)}
+        except Exception as error:  # whatever it is, it is for the caller to know
             return {"error": str(error) or type(error).__name__}
 
 
 def _line(end: socket.socket) -> bytes:
-    got = b""
-    while not got.endswith(b"\n") and len(got) < LONGEST and (more := end.recv(LONGEST)):
+    got = bytearray()
+    while not got.endswith(b"\n") and len(got) < LONGEST and (more := end.recv(65536)):
         got += more
-    return got
+    return bytes(got)
 
 
-def call(node: str, verb: str, *arguments: Any) -> Any:
+def call(node: str, verb: str, **given: Any) -> Any:
     """Ask a running node for something."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(ANSWERED_WITHIN)
         try:
             line.connect(_address(node))
-            line.sendall(json.dumps({"do": verb, "arguments": arguments}).encode() + b"\n")
+            line.sendall(json.dumps({"do": verb, "with": given}).encode() + b"\n")
             answer = json.loads(_line(line))
         except (OSError, ValueError) as error:
             raise NotAnswered(f"the node {node} does not answer ({error}): is it running on this PC?") from error

@@ -45,13 +45,14 @@ from hilnode.lockfree.segment import Segment
 from hilnode.operate import Operate
 from hilnode.ports import check_free
 from hilnode.record import Record
-from hilnode.row import Col, Schema, State
+from hilnode.row import Col, Schema, State, signal_table
 from hilnode.signals import UnknownName, nearest
 from hilnode.stats import Stats, Timing
 from hilnode.supervisor import Supervisor
 from hilnode.tick.layout import EVENT_WIDTH, Exit, L, Op
 from hilnode.tick.loop import run
 from hilnode.timinglog import FILE_NAME
+from hilnode.verbs import verbs
 from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Task
@@ -143,6 +144,7 @@ class Node(Operate):
         self._share_memory()
         if c.bridge.enabled:
             check_free("bridge.publish", c.bridge.publish)
+            check_free("bridge.commands", c.bridge.commands)
         self._write_run_file()
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
@@ -155,7 +157,7 @@ class Node(Operate):
         self.runners = {n: self._make_runner(n) for n in self.drivers}
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
         self._supervisor = Supervisor(self, self._say)
-        self._door = Door(c.node.name, {"swap": self.swap})
+        self._door = Door(c.node.name, verbs(self))
 
     def _make_plant(self) -> None:
         c = self.config
@@ -246,8 +248,10 @@ class Node(Operate):
             helpers.append(
                 Child("hilnode.recorder", self._recorder_spec(), log=self._file("recorder.log"), revive=True)
             )
+        self.bridge: Child | None = None
         if c.bridge.enabled:
-            helpers.append(Child("bridge.publisher", self._bridge_spec(), log=self._file("bridge.log"), revive=True))
+            self.bridge = Child("bridge.server", self._bridge_spec(), log=self._file("bridge.log"), revive=True)
+            helpers.append(self.bridge)
         for child in helpers:
             self._opened.callback(self._end_child, child)
         return helpers
@@ -277,7 +281,14 @@ class Node(Operate):
             "node": self.config.node.name,
             "cpu": self.cpu,
             "schema": self.schema.as_dict(),
+            "parameters": signal_table(self.plant.parameters),
+            "scene": [],
+            "version": __version__,
+            "directory": str(self.directory.resolve()) if self.directory else "",
             "publish": b.publish,
+            "commands": b.commands,
+            "keys": str(Path(b.keys).resolve()) if b.keys else "",
+            "role": b.role,
             "state_hz": b.state_hz,
             "raw": b.raw,
         }

@@ -71,6 +71,15 @@ class Flag(IntFlag):
     CLAMPED = 512  # at least one signal met its range or rate limit
 
 
+def signal_table(signals: Sequence[Signal]) -> list[dict[str, Any]]:
+    """Signals in plain words, for files and for the wire."""
+
+    def bound(x: float) -> float | None:  # JSON has no infinity
+        return float(x) if math.isfinite(x) else None
+
+    return [{"name": s.name, "unit": s.unit, "low": bound(s.low), "high": bound(s.high), "doc": s.doc} for s in signals]
+
+
 @dataclass(frozen=True)
 class Schema:
     """Names and units of every word in a row."""
@@ -117,23 +126,14 @@ class Schema:
     def as_dict(self) -> dict[str, Any]:
         """A plain description: what goes into files and over the wire."""
 
-        def bound(x: float) -> float | None:  # JSON has no infinity
-            return float(x) if math.isfinite(x) else None
-
-        def table(signals: Sequence[Signal]) -> list[dict[str, Any]]:
-            return [
-                {"name": s.name, "unit": s.unit, "low": bound(s.low), "high": bound(s.high), "doc": s.doc}
-                for s in signals
-            ]
-
         return {
             "version": 1,
             "dt_ns": self.dt_ns,
             "words": self.words,
             "header": [c.name.lower() for c in Col],
-            "inputs": table(self.inputs),
-            "outputs": table(self.outputs),
-            "commands": table(self.commands),
+            "inputs": signal_table(self.inputs),
+            "outputs": signal_table(self.outputs),
+            "commands": signal_table(self.commands),
             "bodies": list(self.bodies),
             "offsets": {
                 "inputs": self.at_inputs,

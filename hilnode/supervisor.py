@@ -37,6 +37,7 @@ class Supervisor:
         self._node = node
         self._tell = say
         self._stalls = 0
+        self.untold = 0  # events that the bridge did not take
         self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain, list(node.drivers))
         self._scripts: list[_Script] = []
         self._starter = _Starter(node, self._say) if node.config.node.autostart else None
@@ -124,6 +125,8 @@ class Supervisor:
             self._say(f"tick {happening.tick}: {happening.sentence}")
         elif self._starter:
             self._starter.hear(happening)
+        if node.bridge and not node.bridge.tell(happening.as_dict()):
+            self.untold += 1
         if self._file:
             with self._writing():
                 self._file.write(happening.as_json() + "\n")

@@ -1,0 +1,73 @@
+"""The audit log: who asked for what, at which tick, and what became of it; one JSON line each.
+
+A flood of refused messages must not fill the disk: of those, a few in a second are written out and the rest is counted
+in one line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+WRITTEN_OUT = 20  # refusals in a second that get a line of their own
+LONGEST = 500  # [characters] of what was asked
+
+
+class Audit:
+    """Appends to one file; without a file it only counts. A disk that refuses costs the log, not the commands."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.trouble = ""
+        self._file: TextIO | None = None
+        if path:
+            try:
+                self._file = path.open("a", buffering=1)
+            except OSError as error:
+                self.trouble = f"{path}: {error.strerror}; commands are not written down"
+        self._second = 0
+        self._in_second = 0
+        self._passed_over = 0
+
+    def done(self, who: str, role: str, asked: dict[str, Any], outcome: str, tick: int) -> None:
+        """A request that reached the node."""
+        self._write({"who": who, "role": role, "asked": asked, "outcome": outcome, "tick": tick})
+
+    def refused(self, who: str, reason: str, why: str, tick: int) -> None:
+        """One that did not."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self.settle(tick)
+            self._second, self._in_second = second, 0
+        self._in_second += 1
+        if self._in_second > WRITTEN_OUT:
+            self._passed_over += 1
+            return
+        self._write({"who": who, "refused": reason, "why": why[:LONGEST], "tick": tick})
+
+    def settle(self, tick: int) -> None:
+        """Write how many refusals were passed over."""
+        if self._passed_over:
+            self._write({"refused": "and more", "count": self._passed_over, "tick": tick})
+            self._passed_over = 0
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            self._file.write(json.dumps({"time": now, **line})[: 4 * LONGEST] + "\n")
+        except OSError as error:
+            self.trouble = f"audit log: {error.strerror}; commands are no longer written down"
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def close(self, tick: int) -> None:
+        self.settle(tick)
+        if self._file:
+            with contextlib.suppress(OSError):
+                self._file.close()

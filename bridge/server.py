@@ -1,0 +1,123 @@
+"""The bridge process: publishes rows and takes commands. It may die and come back; the tick does not know it exists."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from bridge.audit import Audit
+from bridge.commands import HARD_LIMIT, CommandServer
+from bridge.doorman import Doorman, protect
+from bridge.keys import KeyFileError, Keyring
+from bridge.publisher import HIGH_WATER, Publisher
+from bridge.requests import VERSION, Role
+from hilnode.control import Word
+from hilnode.door import call
+from hilnode.realtime import keep_off
+
+MOST_ANSWERS = 1000  # kept for a client that does not read them
+
+
+class BridgeError(RuntimeError):
+    """An endpoint or a key that cannot be had; the message names the key of the config and the fix."""
+
+
+class Bridge:
+    """Everything of one node's bridge. `spec` comes from the node: see `Node._bridge_spec`."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.context = zmq.Context()
+        self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
+        self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
+        self.publisher = Publisher(spec, self._bound(zmq.PUB, "publish", spec["publish"]))
+        self.commands = self._command_server(spec)
+
+    def _bound(self, kind: int, key: str, endpoint: str) -> zmq.Socket[bytes]:
+        socket = self.context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 200)
+        socket.setsockopt(zmq.IPV6, "[" in endpoint)
+        if self.keyring:
+            protect(socket, self.keyring)
+        if kind == zmq.PUB:
+            socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
+        else:
+            socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+            socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
+            socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            raise BridgeError(
+                f"bridge.{key} = {endpoint!r}: {error.strerror}; choose another address or port"
+            ) from error
+        return socket
+
+    def _command_server(self, spec: dict[str, Any]) -> CommandServer:
+        doorman, node = self.doorman, spec["node"]
+        server = CommandServer(
+            self._bound(zmq.ROUTER, "commands", spec["commands"]),
+            ask=lambda verb, given: call(node, verb, **given),
+            local={
+                "schema": self.publisher.describe,
+                "scene": lambda: {"scene": spec["scene"]},
+                "rate": self.publisher.set_rate,
+            },
+            hello={
+                "node": node,
+                "protocol": VERSION,
+                "version": spec["version"],
+                "publish": spec["publish"],
+                "schema": self.publisher.packer.hash,
+            },
+            tick=lambda: self.publisher.control[Word.TICK],
+            audit=Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None),
+            role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
+            anybody=Role[spec["role"].upper()],
+        )
+        if doorman:
+            doorman.on_refusal = server.note_stranger
+        return server
+
+    def work(self) -> None:
+        """Until the node ends or dies."""
+        self.commands.start()
+        threading.Thread(target=self._hear_node, name="events", daemon=True).start()
+        try:
+            self.publisher.work(lambda: {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()})
+        finally:
+            self.commands.close()
+            self.publisher.close()
+            if self.doorman:
+                self.doorman.close()
+
+    def _hear_node(self) -> None:
+        """Events come from the node as lines on standard input, after the first."""
+        for line in sys.stdin:
+            with contextlib.suppress(ValueError):
+                self.publisher.happenings.put(json.loads(line))
+
+
+def main() -> int:
+    """Entry point: one line of JSON on standard input, then serve."""
+    spec = json.loads(sys.stdin.readline())
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    keep_off(spec["cpu"])
+    try:
+        bridge = Bridge(spec)
+    except (BridgeError, KeyFileError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    bridge.work()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What may be asked of a node from outside its process, by name. The door serves these; the bridge passes them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hilnode.control import Word
+from hilnode.signals import UnknownName, nearest
+
+if TYPE_CHECKING:
+    from hilnode.node import Node
+
+
+def verbs(node: Node) -> dict[str, Callable[..., Any]]:
+    """Each answers with something that JSON can carry, most with the tick at which it took effect."""
+    return {
+        "arm": node.arm,
+        "run": node.run,
+        "pause": node.pause,
+        "resume": node.resume,
+        "step": node.step,
+        "trip": node.trip,
+        "clear": node.clear,
+        "disarm": node.disarm,
+        "reset": node.reset,
+        "speed": lambda value: node.set_speed(value),
+        "force": node.force,
+        "release": node.release,
+        "set": lambda name, value: set_value(node, name, value),
+        "inject": node.inject,
+        "heal": node.heal,
+        "stimulate": node.stimulate,
+        "calm": node.calm,
+        "swap": node.swap,
+        "session": lambda **tables: load_session(node, **tables),
+        "stop": lambda: stop(node),
+        "status": lambda: status(node),
+    }
+
+
+def set_value(node: Node, name: str, value: float) -> int:
+    """A plant parameter within its limits; an input is forced until it is released."""
+    parameters = [s.name for s in node.plant.parameters]
+    if name in parameters:
+        return node.set_parameter(name, value)
+    inputs = [s.name for s in node.schema.inputs]
+    if name in inputs:
+        return node.force(name, value)
+    raise UnknownName(f"no plant parameter or input {name!r}: {nearest(name, [*parameters, *inputs])}")
+
+
+def load_session(
+    node: Node,
+    parameters: Mapping[str, float] | None = None,
+    forces: Mapping[str, float] | None = None,
+    faults: list[dict[str, Any]] | None = None,
+    stimuli: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Everything of a session, in this order. What fails is named, and what came before it stays."""
+    tick = node.control[Word.TICK]
+    for name, value in (parameters or {}).items():
+        tick = node.set_parameter(name, value)
+    for name, value in (forces or {}).items():
+        tick = node.force(name, value)
+    slots = {"faults": [node.inject(**table) for table in faults or ()]}
+    slots["stimuli"] = [node.stimulate(**table) for table in stimuli or ()]
+    return {"answer": tick, **slots}
+
+
+def stop(node: Node) -> int:
+    """Ask for the end; the last tick comes a moment later."""
+    node.request_stop()
+    return node.control[Word.TICK]
+
+
+def status(node: Node) -> dict[str, Any]:
+    """How it stands, for somebody who has just come."""
+    t = node.timing()
+    return {
+        "state": node.state.name.lower(),
+        "tick": node.control[Word.TICK],
+        "step": node.steps,
+        "overruns": node.control[Word.OVERRUNS],
+        "wake_p99_us": t.wake_p99,
+        "step_p99_us": t.step_p99,
+        "drivers": {
+            name: {"state": health.name.lower(), "trouble": trouble}
+            for name, (health, trouble) in node.driver_states().items()
+        },
+    }

@@ -1,0 +1,350 @@
+"""The command server by itself: who is let through, what is counted, and that nothing else gets to the node."""
+
+import itertools
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+import zmq
+
+from bridge.audit import WRITTEN_OUT, Audit
+from bridge.client import Node
+from bridge.commands import HARD_LIMIT, LARGEST, CommandServer
+from bridge.doorman import Doorman, protect
+from bridge.keys import Keyring
+from bridge.link import NodeError
+from bridge.requests import OPERATIONS, REASONS, VERSION, Role
+from hilnode.door import NotAnswered
+
+
+class Bench:
+    """A server whose node only notes what it is asked for."""
+
+    def __init__(self, folder: Path, *, keyring: Keyring | None = None, anybody: Role = Role.ADMIN) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+        self.log = folder / "audit.jsonl"
+        self._dealers: list[zmq.Socket[bytes]] = []
+        self._context = zmq.Context()
+        self.doorman = Doorman(self._context, keyring) if keyring else None
+        socket = self._context.socket(zmq.ROUTER)
+        socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+        if keyring:
+            protect(socket, keyring)
+        socket.bind("tcp://127.0.0.1:*")
+        self.endpoint = socket.getsockopt(zmq.LAST_ENDPOINT).decode()
+        doorman = self.doorman
+        self.server = CommandServer(
+            socket,
+            ask=self._ask,
+            local={"scene": lambda: {"scene": [1]}},
+            hello={"publish": "tcp://127.0.0.1:1"},
+            tick=lambda: 77,
+            audit=Audit(self.log),
+            role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
+            anybody=anybody,
+        )
+        if doorman:
+            doorman.on_refusal = self.server.note_stranger
+        self.server.start()
+
+    def _ask(self, verb: str, given: dict[str, Any]) -> Any:
+        if verb == "swap":
+            self.hold.wait(10)
+        self.asked.append((verb, given))
+        if verb == "arm":
+            raise NotAnswered("not possible now")
+        return 123
+
+    def dealer(self) -> zmq.Socket[bytes]:
+        socket = self._context.socket(zmq.DEALER)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVTIMEO, 5000)
+        socket.connect(self.endpoint)
+        self._dealers.append(socket)
+        return socket
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def close(self) -> None:
+        self.hold.set()
+        for socket in self._dealers:
+            socket.close(0)
+        self.server.close()
+        if self.doorman:
+            self.doorman.close()
+        self._context.destroy(0)
+
+
+@pytest.fixture
+def bench(tmp_path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.close()
+
+
+def until(look, what: str) -> None:
+    end = time.monotonic() + 10
+    while not look():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def test_a_request_gets_to_the_node_with_its_fields_and_is_written_down(bench):
+    with Node(bench.endpoint) as node:
+        assert node.force("a.b", 0.5) == 123
+        assert node.release() == 123
+        assert node.ask("scene")["scene"] == [1]
+    assert bench.asked == [("force", {"name": "a.b", "value": 0.5}), ("release", {})]
+    assert [line["asked"] for line in bench.lines()] == [
+        {"op": "force", "name": "a.b", "value": 0.5},
+        {"op": "release"},
+    ]
+    assert {line["tick"] for line in bench.lines()} == {77}
+
+
+def test_the_node_s_own_refusal_reaches_the_client(bench):
+    with Node(bench.endpoint) as node, pytest.raises(NodeError, match="not possible now") as refusal:
+        node.arm()
+    assert refusal.value.reason == "refused"
+    assert bench.server.counts.refused["refused"] == 1
+
+
+def test_a_req_socket_is_answered_too(bench):
+    """Who has only the simplest of ZeroMQ's sockets sends an empty frame before the message."""
+    context = zmq.Context()
+    socket = context.socket(zmq.REQ)
+    socket.setsockopt(zmq.RCVTIMEO, 5000)
+    socket.connect(bench.endpoint)
+    socket.send(msgpack.packb({"v": VERSION, "id": 1, "op": "hello"}))
+    assert msgpack.unpackb(socket.recv())["ok"] is True
+    context.destroy(0)
+
+
+def request(session: int, seq: Any, op: str = "pause", **fields: Any) -> bytes:
+    return msgpack.packb({"v": VERSION, "session": session, "seq": seq, "id": 1, "op": op, **fields})
+
+
+def greeted(bench: Bench) -> tuple[zmq.Socket[bytes], int]:
+    socket = bench.dealer()
+    socket.send(request(0, 0, "hello"))
+    return socket, msgpack.unpackb(socket.recv())["session"]
+
+
+def outcome(socket: zmq.Socket[bytes], body: bytes) -> str:
+    socket.send(body)
+    answer = msgpack.unpackb(socket.recv())
+    return "done" if answer["ok"] else answer["reason"]
+
+
+def test_a_message_that_is_sent_again_has_no_effect(bench):
+    socket, session = greeted(bench)
+    body = request(session, 5)
+    assert outcome(socket, body) == "done"
+    assert outcome(socket, body) == "replayed"
+    assert outcome(socket, request(session, 4)) == "replayed"
+    assert outcome(socket, request(session + 1, 6)) == "replayed"
+    other, _ = greeted(bench)
+    assert outcome(other, request(session, 6)) == "replayed"  # another client with an overheard session
+    assert outcome(socket, request(session, 6)) == "done"
+    assert len(bench.asked) == 2
+    assert bench.server.counts.refused["replayed"] == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "malformed"),
+        (b"\xc1", "malformed"),
+        (msgpack.packb([1, 2]), "malformed"),
+        (msgpack.packb({1: 2}), "malformed"),
+        (msgpack.packb({"v": 1, "id": [1], "op": "arm"}), "malformed"),
+        (msgpack.packb({"v": 2, "id": 1, "op": "hello"}), "version"),
+        (msgpack.packb({"v": 1, "id": 1, "op": "explode"}), "unknown"),
+        (msgpack.packb({"v": 1, "id": 1, "op": "force", "name": "a", "value": float("nan")}), "malformed"),
+        (msgpack.packb({"v": 1, "id": 1, "op": "arm"}), "replayed"),  # without a session
+        (msgpack.packb({"v": 1, "id": 1, "op": "hello", "pad": "x" * LARGEST}), "oversized"),
+        (b"\x91" * 60_000, "malformed"),  # nested beyond every bound
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_counted(bench, body, reason):
+    assert outcome(bench.dealer(), body) == reason
+    assert bench.server.counts.refused[reason] == 1
+    assert bench.asked == []
+    assert bench.lines()[0]["refused"] == reason
+
+
+def test_a_message_beyond_the_hard_limit_costs_the_connection_alone(bench):
+    greedy, polite = bench.dealer(), greeted(bench)
+    greedy.setsockopt(zmq.RCVTIMEO, 300)
+    greedy.send(bytes(HARD_LIMIT + 1))
+    with pytest.raises(zmq.Again):
+        greedy.recv()
+    assert outcome(polite[0], request(polite[1], 1)) == "done"
+
+
+def test_several_frames_are_no_request(bench):
+    socket = bench.dealer()
+    socket.send_multipart([b"a", b"b", b"c"])
+    assert msgpack.unpackb(socket.recv())["reason"] == "malformed"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_may_do_what_its_role_allows(tmp_path, role):
+    bench = Bench(tmp_path, anybody=role)
+    socket, session = greeted(bench)
+    values = {"text": "x", "number": 1.0, "count": 1, "slot": 0, "table": {}, "tables": []}
+    for seq, operation in enumerate((o for o in OPERATIONS.values() if o.name not in ("hello", "schema", "rate")), 1):
+        fields = {key: values[field.type] for key, field in operation.fields.items()}
+        seen = outcome(socket, request(session, seq, operation.name, **fields))
+        wanted = "unauthorised" if operation.role > role else "refused" if operation.name == "arm" else "done"
+        assert seen == wanted, operation.name
+    bench.close()
+
+
+def test_a_trip_does_not_wait_behind_a_device_that_does_not_let_go(bench):
+    bench.hold.clear()
+    slow = [greeted(bench) for _ in range(8)]
+    for socket, session in slow:
+        socket.send(request(session, 1, "swap", driver="rig", to="twin"))
+    socket, session = greeted(bench)
+    assert outcome(socket, request(session, 1, "trip")) == "done"
+    assert [verb for verb, _ in bench.asked] == ["trip"]
+    bench.hold.set()
+    for socket, _ in slow:
+        assert msgpack.unpackb(socket.recv())["ok"] is True
+
+
+def test_too_many_at_once_are_told_so(bench):
+    bench.hold.clear()
+    socket, session = greeted(bench)
+    for seq in range(1, 71):
+        socket.send(request(session, seq, "swap", driver="rig", to="twin"))
+    refused = [msgpack.unpackb(socket.recv()) for _ in range(6)]
+    assert all(not r["ok"] and "waiting already" in r["error"] for r in refused)
+
+
+def test_a_flood_of_nonsense_is_counted_and_does_not_fill_the_disk(bench):
+    socket = bench.dealer()
+    for _ in range(5000):
+        socket.send(b"\xc1")
+    until(lambda: bench.server.counts.refused["malformed"] == 5000, "all counted")
+    time.sleep(1.1)  # the next second sums up
+    outcome(socket, b"\xc1")
+    lines = bench.lines()
+    assert len(lines) < 20 * WRITTEN_OUT
+    assert sum(line.get("count", 1) for line in lines) == 5001
+
+
+def fuzz(bench: Bench, count: int) -> int:
+    """Mutated requests of all kinds; how many were sent. Their session is right, so that only their form protects."""
+    rng = random.Random(count)
+    socket, session = greeted(bench)
+    socket.setsockopt(zmq.SNDHWM, 1000)
+    socket.setsockopt(zmq.RCVHWM, 0)
+    numbers = itertools.count(1)
+    names = [n for n in OPERATIONS if n != "hello"]
+    for _ in range(count):
+        body = bytearray(request(session, next(numbers), rng.choice(names), name="a.b", value=rng.random(), slot=1))
+        style = rng.randrange(4)
+        if style == 0:
+            body = bytearray(rng.randbytes(rng.randrange(80)))
+        elif style == 1:
+            del body[rng.randrange(len(body)) :]
+        elif style == 2:
+            body += rng.randbytes(rng.randrange(1, 8))
+        else:
+            for _ in range(rng.randrange(1, 6)):
+                body[rng.randrange(len(body))] = rng.randrange(256)
+        socket.send(bytes(body))
+        while socket.poll(0):
+            socket.recv()
+    return count
+
+
+@pytest.mark.parametrize(
+    "count", [20_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])]
+)
+def test_mutated_messages_are_all_counted_and_none_does_harm(bench, count):
+    sent = fuzz(bench, count)
+    until(lambda: sum(bench.server.counts.as_dict().values()) >= sent + 1, "all counted")  # and the greeting
+    counts = bench.server.counts
+    assert sum(counts.as_dict().values()) == sent + 1
+    assert set(counts.refused) <= set(REASONS)
+    for verb, given in bench.asked:  # a mutation may be a sound request: then it is exactly what its fields say
+        assert verb in OPERATIONS
+        assert set(given) <= set(OPERATIONS[verb].fields) or OPERATIONS[verb].open
+    with Node(bench.endpoint) as node:
+        assert node.pause() == 123
+
+
+class TestKeys:
+    @pytest.fixture
+    def keyring(self, tmp_path) -> Keyring:
+        return Keyring(tmp_path / "keys")
+
+    def test_who_has_a_key_is_known_by_name_and_role(self, tmp_path, keyring):
+        anna = keyring.admit("anna", Role.OPERATE)
+        bob = keyring.admit("bob", Role.WATCH)
+        bench = Bench(tmp_path, keyring=keyring)
+        with Node(bench.endpoint, key=anna) as node:
+            assert node.about["role"] == "operate"
+            assert node.pause() == 123
+        with Node(bench.endpoint, key=bob) as node, pytest.raises(NodeError, match="bob may only watch"):
+            node.pause()
+        assert [line.get("who") for line in bench.lines()] == ["anna", "bob"]
+        bench.close()
+
+    def test_who_has_none_is_not_even_heard(self, tmp_path, keyring):
+        keyring.admit("anna", Role.ADMIN)
+        bench = Bench(tmp_path, keyring=keyring)
+        with pytest.raises(NodeError, match="does it want a key"):
+            Node(bench.endpoint, timeout=0.3)
+        stranger = Keyring(tmp_path / "other").admit("eve", Role.ADMIN)
+        text = stranger.read_text().splitlines()
+        mine = next(line for line in (tmp_path / "keys/node.toml").read_text().splitlines() if "public" in line)
+        stranger.write_text("\n".join([*text[:-1], mine.replace("public", "node")]))
+        with pytest.raises(NodeError, match="in its list"):
+            Node(bench.endpoint, key=stranger, timeout=0.3)
+        until(lambda: bench.server.counts.refused["unauthenticated"] >= 1, "the stranger is counted")
+        assert bench.asked == []
+        assert bench.lines()[0]["refused"] == "unauthenticated"
+        bench.close()
+
+    def test_a_key_that_is_taken_away_counts_no_more_even_on_an_open_line(self, tmp_path, keyring):
+        anna = keyring.admit("anna", Role.ADMIN)
+        keyring.admit("bob", Role.WATCH)
+        bench = Bench(tmp_path, keyring=keyring)
+        with Node(bench.endpoint, key=anna) as node:
+            node.pause()
+            keyring.revoke("anna")
+            until(lambda: bench.doorman and bench.doorman.guest("anna") is None, "the list is read again")
+            with pytest.raises(NodeError, match="no longer let in"):
+                node.pause()
+        bench.close()
+
+    def test_secrets_are_for_their_owner_alone(self, keyring):
+        path = keyring.admit("anna", Role.WATCH)
+        for file in (path, keyring.folder / "node.toml"):
+            assert os.stat(file).st_mode & 0o077 == 0
+
+    def test_a_name_can_be_given_once(self, keyring):
+        keyring.admit("anna", Role.WATCH)
+        with pytest.raises(ValueError, match="revoke anna"):
+            keyring.admit("anna", Role.ADMIN)
+
+    @pytest.mark.parametrize("text", ["x", "public = 1", "public = 'short'", "name = ["])
+    def test_a_spoilt_key_file_is_named(self, tmp_path, text):
+        file = tmp_path / "anna.key.toml"
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"anna\.key\.toml"):
+            Node("tcp://127.0.0.1:1", key=file)
