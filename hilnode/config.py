@@ -523,8 +523,10 @@ class BridgeTable(Table):
     enabled: bool = Field(default=True, description="Run the bridge process.")
     publish: Address = Field(default="tcp://127.0.0.1:9872", description="Where subscribers connect.")
     commands: Address = Field(default="tcp://127.0.0.1:9873", description="Where clients connect to give commands.")
-    keys: PlainText = Field(
-        default="", description="Folder of keys (hilnode keys): only who has one is let in. Needed beyond loopback."
+    keys: PlainText | None = Field(
+        default=None,
+        description="Folder of keys (hilnode keys): only who has one is let in. Needed beyond loopback.",
+        examples=["keys"],
     )
     role: Literal["watch", "operate", "admin"] = Field(
         default="admin", description="What clients on this PC may do where there are no keys."

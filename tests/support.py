@@ -51,6 +51,8 @@ def config_text(name: str, text: str = "", *, autostart: bool = False, on_trip: 
     kept = {key: value for key, value in head.items() if key not in text}
     if "bridge." in text:
         del kept["bridge.enabled"]
+        if "bridge.commands" not in text:
+            kept["bridge.commands"] = f'"tcp://127.0.0.1:{free_port()}"'
     return "".join(f"{key} = {value}\n" for key, value in kept.items()) + text
 
 

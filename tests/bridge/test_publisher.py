@@ -71,7 +71,7 @@ def schema_of(heard: Subscriber) -> dict[str, Any]:
 
 def test_a_message_is_a_topic_and_a_map(heard):
     assert {len(f) for f in heard.frames} == {2}
-    assert {f[0] for f in heard.frames} == {b"raw", b"state", b"schema", b"timing"}
+    assert {f[0] for f in heard.frames} == {b"raw", b"state", b"schema", b"timing", b"bridge", b"event"}
     for _, payload in heard.frames[:500]:
         message = msgpack.unpackb(payload, strict_map_key=True)  # refuses keys that are not strings
         assert type(message["timestamp"]) is float
@@ -168,11 +168,11 @@ def test_timing_messages_cover_every_row(heard):
 
 def test_a_killed_publisher_comes_back_and_the_node_does_not_notice(bench):
     node, heard, ring = bench
-    (pid,) = children(node.pid, "bridge.publisher")
+    (pid,) = children(node.pid, "bridge.server")
     os.kill(pid, signal.SIGKILL)
     before, died_at = len(heard.of("raw")), len(ring)
     wait_for(lambda: len(heard.of("raw")) > before + 100, "messages of the next publisher")
-    (again,) = children(node.pid, "bridge.publisher")
+    (again,) = children(node.pid, "bridge.server")
     assert again != pid
     assert node.state == "RUNNING"
     newest = heard.of("raw")[-100:]

@@ -113,8 +113,9 @@ class Bench:
         self.folder = folder
         text = page.read_text("utf-8")
         self._node = f"docs-{os.getpid()}-{page.stem.lower()}"[:40]
-        self._ports = {port: free_port() for port in {"9872", *re.findall(r"(?:127\.0\.0\.1:|\bport = )(\d+)", text)}}
-        self._publishes = "9872" in text
+        ports = re.findall(r"(?:127\.0\.0\.1:|\bport = )(\d+)", text)
+        self._ports = {port: free_port() for port in {"9872", "9873", *ports}}
+        self._publishes = "9872" in text or "9873" in text
         self._count = 0
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
         self.write("default.toml", (TOP / "configs" / "default.toml").read_text("utf-8"))
@@ -135,8 +136,8 @@ class Bench:
         text += "" if found else f"\n{mine}"
         if "[bridge]" in text:
             return text
-        bridge = 'publish = "tcp://127.0.0.1:9872"' if self._publishes else "enabled = false"
-        return f"{text}\n[bridge]\n{bridge}\n"
+        open_ones = 'publish = "tcp://127.0.0.1:9872"\ncommands = "tcp://127.0.0.1:9873"'
+        return f"{text}\n[bridge]\n{open_ones if self._publishes else 'enabled = false'}\n"
 
     def work(self, blocks: Sequence[Block]) -> None:
         """Do what the blocks say, in order; an AssertionError tells where and why one failed.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from doc_blocks import TOP, blocks_of
 
+from bridge.requests import OPERATIONS, REQUIRED
 from bridge.wire import Packer
 from hilnode.health import Report
 from hilnode.row import Schema
@@ -114,3 +115,10 @@ def test_every_field_is_explained(topic: str) -> None:
 
     unexplained = {f for f in fields(msgpack.unpackb(vector(topic))) if f"`{f}`" not in page}
     assert not unexplained
+
+
+def test_the_page_lists_every_operation_with_its_role_and_fields() -> None:
+    text = PAGE.read_text("utf-8")
+    for o in OPERATIONS.values():
+        fields = ", ".join(f"`{key}`" + ("" if f.default is REQUIRED else "?") for key, f in o.fields.items())
+        assert f"| `{o.name}` | {o.role.name.lower()} | {fields} | {o.doc} |" in text

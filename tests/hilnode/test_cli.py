@@ -215,7 +215,7 @@ def test_exit_5_for_a_second_node_of_the_same_name_or_port(config, tmp_path, nam
         wait_for(lambda: _listens(port), "the bridge to listen")
         same_name = cli("run", path, "--out", tmp_path / "second", "-q")
         same_port = runner.invoke(app, ["run", str(other), "--out", str(tmp_path / "third"), "-q"])
-        bridge = children(first.pid, "bridge.publisher")
+        bridge = children(first.pid, "bridge.server")
         assert first.poll() is None
     assert (same_name.returncode, same_port.exit_code) == (5, 5), same_name.stderr + same_port.output
     clear(same_name.stderr)

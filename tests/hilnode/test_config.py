@@ -122,7 +122,8 @@ def test_an_empty_file_gives_the_defaults(write):
     assert (config.plant.kind, config.plant.options, config.plant.parameters) == ("double_pendulum", {}, {})
     assert (safety.watchdog_ms, safety.watchdog, safety.bumpless_ms, safety.stop_deadline_ms) == (50, True, 200, 1000)
     assert config.bridge.model_dump() == {
-        "enabled": True, "publish": "tcp://127.0.0.1:9872", "state_hz": 100.0, "raw": True,
+        "enabled": True, "publish": "tcp://127.0.0.1:9872", "commands": "tcp://127.0.0.1:9873", "keys": None, "role": "admin",
+        "state_hz": 100.0, "raw": True,
     }  # fmt: skip
     assert (log.directory, log.timing, log.ring_seconds) == ("runs", True, 10)
     assert (log.blackbox_seconds, log.blackbox_first) == (2, 8)
@@ -228,6 +229,9 @@ REFUSED = [
     ("[safety]\nwatchdog_ms = 9", 2, "safety.watchdog_ms", "at least 10"),
     ("[bridge]\npublish = 'localhost'", 2, "bridge.publish", "address such as"),
     ("[bridge]\npublish = 'tcp://a:70000'", 2, "bridge.publish", "port from 1 to 65535"),
+    ("[bridge]\npublish = 'tcp://*:9872'", 2, "bridge.publish", "hilnode keys new"),
+    ("[bridge]\ncommands = 'tcp://10.0.0.1:9873'", 2, "bridge.commands", "hilnode keys new"),
+    ("[bridge]\ncommands = 'tcp://127.0.0.1:9872'", 2, "bridge.commands", "bridge.publish too"),
     ("[log]\ndirectory = ''", 2, "log.directory", "must be text"),
     ("[log]\nring_seconds = 1", 2, "log.ring_seconds", "at least blackbox_seconds = 2"),
     ("[log]\nblackbox_seconds = 20", 2, "log.blackbox_seconds", "at most ring_seconds = 10"),
