@@ -15,13 +15,13 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from bridge.wire import Packer
+from bridge.wire import Packer, timing_of
 from hilnode.clock import now_ns, sleep_until
 from hilnode.control import Control, Word
 from hilnode.health import Records
 from hilnode.jit import kernel
 from hilnode.lockfree.ring import Ring, RingView, pushed
-from hilnode.row import Col, Schema
+from hilnode.row import Col, Schema, State
 
 POLL_NS = 200_000  # between two looks at the ring: what it adds to the latency of a message
 DRIVERS_NS = 200_000_000  # between two messages about the drivers
@@ -61,6 +61,8 @@ class Publisher:
         self.drivers_due = now() + DRIVERS_NS
         self.socket = socket
         self._parameters = spec["parameters"]
+        self._timing: dict[str, Any] = {}
+        self._lost = 0
 
     def set_rate(self, hz: float) -> dict[str, Any]:
         """How often `state` is sent, as near as whole ticks allow; may be called from any thread."""
@@ -72,6 +74,17 @@ class Publisher:
     def describe(self) -> dict[str, Any]:
         """The layout of the rows and the plant's parameters, for a client that asks."""
         return {**self.packer.layout(), "parameters": self._parameters}
+
+    def facts(self) -> dict[str, Any]:
+        """How the node stands, for the metrics; may be called from any thread."""
+        return {
+            "tick": self.control[Word.TICK],
+            "overruns": self.control[Word.OVERRUNS],
+            "state": State(self.control[Word.STATE]).name.lower(),
+            "lost": self._lost,
+            "timing": self._timing,
+            "drivers": {r.name: r.as_dict() for r in self.drivers.reports()},
+        }
 
     def work(self, report: Callable[[], dict[str, Any]]) -> None:
         """Until the node ends or dies. `report` tells once a second what the rest of the bridge has counted."""
@@ -101,7 +114,8 @@ class Publisher:
     def _sum_up(self, rows: NDArray[np.int64], lost: int, report: Callable[[], dict[str, Any]]) -> None:
         """What is told once a second."""
         time, tick = rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK])
-        self.socket.send_multipart(self.packer.timing(rows, lost))
+        self._timing, self._lost = timing_of(rows, lost), lost
+        self.socket.send_multipart(self.packer.pack("timing", time, tick, self._timing))
         self.socket.send_multipart(self.packer.schema(time, tick))
         self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **report()}))
 

@@ -16,6 +16,7 @@ from bridge.audit import Audit
 from bridge.commands import HARD_LIMIT, CommandServer
 from bridge.doorman import Doorman, protect
 from bridge.keys import KeyFileError, Keyring
+from bridge.metrics import MetricsServer
 from bridge.publisher import HIGH_WATER, Publisher
 from bridge.requests import VERSION, Role
 from hilnode.control import Word
@@ -38,6 +39,7 @@ class Bridge:
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
         self.publisher = Publisher(spec, self._bound(zmq.PUB, "publish", spec["publish"]))
         self.commands = self._command_server(spec)
+        self.metrics = self._metrics_server(spec)
 
     def _bound(self, kind: int, key: str, endpoint: str) -> zmq.Socket[bytes]:
         socket = self.context.socket(kind)
@@ -85,6 +87,19 @@ class Bridge:
             doorman.on_refusal = server.note_stranger
         return server
 
+    def _metrics_server(self, spec: dict[str, Any]) -> MetricsServer | None:
+        if not spec["metrics"]:
+            return None
+        host, _, port = spec["metrics"].removeprefix("tcp://").rpartition(":")
+
+        def facts() -> dict[str, Any]:
+            return {**self.publisher.facts(), "commands": self.commands.counts.as_dict()}
+
+        try:
+            return MetricsServer(host.strip("[]"), int(port), spec["node"], facts)
+        except OSError as error:
+            raise BridgeError(f"bridge.metrics = {spec['metrics']!r}: {error.strerror}; choose another port") from error
+
     def work(self) -> None:
         """Until the node ends or dies."""
         self.commands.start()
@@ -94,6 +109,8 @@ class Bridge:
         finally:
             self.commands.close()
             self.publisher.close()
+            if self.metrics:
+                self.metrics.close()
             if self.doorman:
                 self.doorman.close()
 

@@ -84,17 +84,22 @@ class Packer:
 
     def timing(self, rows: NDArray[np.int64], lost: int) -> list[bytes]:
         """Statistics of the rows since the last message of this topic."""
-        wake = (rows[:, Col.WAKE] - rows[:, Col.DEADLINE]) * 1e-3
-        step = (rows[:, Col.END] - rows[:, Col.START]) * 1e-3
-        body: dict[str, Any] = {
-            "rows": len(rows),
-            "lost": lost,
-            "overruns": int(((rows[:, Col.FLAGS] & Flag.OVERRUN) != 0).sum()),
-        }
-        for name, x in (("wake_us", wake), ("step_us", step)):
-            p50, p99 = np.percentile(x, [50, 99]).tolist()
-            body[name] = {"p50": p50, "p99": p99, "max": float(x.max())}
-        return self.pack("timing", rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK]), body)
+        return self.pack("timing", rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK]), timing_of(rows, lost))
+
+
+def timing_of(rows: NDArray[np.int64], lost: int) -> dict[str, Any]:
+    """How late these ticks woke and how long they took."""
+    wake = (rows[:, Col.WAKE] - rows[:, Col.DEADLINE]) * 1e-3
+    step = (rows[:, Col.END] - rows[:, Col.START]) * 1e-3
+    body: dict[str, Any] = {
+        "rows": len(rows),
+        "lost": lost,
+        "overruns": int(((rows[:, Col.FLAGS] & Flag.OVERRUN) != 0).sum()),
+    }
+    for name, x in (("wake_us", wake), ("step_us", step)):
+        p50, p99 = np.percentile(x, [50, 99]).tolist()
+        body[name] = {"p50": p50, "p99": p99, "max": float(x.max())}
+    return body
 
 
 def _without_name(report: Report) -> dict[str, Any]:

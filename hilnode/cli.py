@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -21,6 +21,7 @@ from rich.console import Console
 
 from hilnode import __version__
 from hilnode.cli_keys import keys
+from hilnode.cli_service import install_service
 
 if TYPE_CHECKING:
     from hilnode.config import Config
@@ -41,6 +42,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(keys, name="keys")
+app.command()(install_service)
 out = Console()
 err = Console(stderr=True)
 
@@ -122,6 +124,7 @@ def _settings(given: list[str]) -> dict[str, Any]:
 
 def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:
     from hilnode.node import Node, new_directory
+    from hilnode.systemd import Notifier
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_ToConsole()])
     began = time.monotonic()
@@ -129,13 +132,16 @@ def _run(config: Config, for_s: float | None, directory: Path | None, quiet: boo
     last_tick = round(for_s * 1e9 / config.node.period_ns) if for_s else 0
     with _explained():
         node = Node(config, directory=place, last_tick=last_tick, say=_say)
+    systemd = Notifier()
     with node:
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, lambda *_: node.request_stop())
         with _explained():
             node.start()
         _say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
-        _show_until_ended(node, quiet)
+        systemd.tell("READY=1")
+        _show_until_ended(node, quiet, lambda: systemd.alive(lambda: _status(node)))
+        systemd.tell("STOPPING=1")
         stuck = node.stuck
     timing = node.timing()
     _say(
@@ -180,20 +186,21 @@ def _say(line: str) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_until_ended(node: Node, quiet: bool) -> None:
+def _show_until_ended(node: Node, quiet: bool, meanwhile: Callable[[], None]) -> None:
     """A status line that renews itself on a terminal; every ten seconds elsewhere."""
-    if quiet:
+    if quiet or not err.is_terminal:
+        said = time.monotonic()
         while not node.wait(0.2):
-            pass
-        return
-    if not err.is_terminal:
-        while not node.wait(10.0):
-            _say(_status(node))
+            meanwhile()
+            if not quiet and time.monotonic() - said >= 10.0:
+                said = time.monotonic()
+                _say(_status(node))
         return
     from rich.live import Live
 
     with Live(_status(node), console=err, refresh_per_second=4, transient=True) as live:
         while not node.wait(0.25):
+            meanwhile()
             live.update(_status(node))
 
 

@@ -531,6 +531,9 @@ class BridgeTable(Table):
     role: Literal["watch", "operate", "admin"] = Field(
         default="admin", description="What clients on this PC may do where there are no keys."
     )
+    metrics: Address | None = Field(
+        default=None, description="Where Prometheus finds /metrics; on this PC only.", examples=["tcp://127.0.0.1:9875"]
+    )
     state_hz: float = Field(default=100.0, gt=0, le=20_000, description="Rate of the readable topic.")
     raw: bool = Field(default=True, description="Publish the compact full-rate topic too.")
 
@@ -539,6 +542,10 @@ class BridgeTable(Table):
         for key in ("publish", "commands"):
             if not self.keys and not _is_local(getattr(self, key)):
                 raise _refuse("lets other PCs in, which needs bridge.keys: make them with hilnode keys new NAME", key)
+        if self.metrics and not _is_local(self.metrics):
+            raise _refuse(
+                "has no keys and must stay on this PC: tcp://127.0.0.1:9875, and a tunnel from others", "metrics"
+            )
         if self.publish == self.commands:
             raise _refuse(f"is the address of bridge.publish too: {self.publish}", "commands")
         return self

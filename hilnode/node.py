@@ -145,6 +145,8 @@ class Node(Operate):
         if c.bridge.enabled:
             check_free("bridge.publish", c.bridge.publish)
             check_free("bridge.commands", c.bridge.commands)
+            if c.bridge.metrics:
+                check_free("bridge.metrics", c.bridge.metrics)
         self._write_run_file()
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
@@ -289,6 +291,7 @@ class Node(Operate):
             "commands": b.commands,
             "keys": str(Path(b.keys).resolve()) if b.keys else "",
             "role": b.role,
+            "metrics": b.metrics or "",
             "state_hz": b.state_hz,
             "raw": b.raw,
         }

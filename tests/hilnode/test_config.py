@@ -122,7 +122,8 @@ def test_an_empty_file_gives_the_defaults(write):
     assert (config.plant.kind, config.plant.options, config.plant.parameters) == ("double_pendulum", {}, {})
     assert (safety.watchdog_ms, safety.watchdog, safety.bumpless_ms, safety.stop_deadline_ms) == (50, True, 200, 1000)
     assert config.bridge.model_dump() == {
-        "enabled": True, "publish": "tcp://127.0.0.1:9872", "commands": "tcp://127.0.0.1:9873", "keys": None, "role": "admin",
+        "enabled": True, "publish": "tcp://127.0.0.1:9872", "commands": "tcp://127.0.0.1:9873",
+        "keys": None, "role": "admin", "metrics": None,
         "state_hz": 100.0, "raw": True,
     }  # fmt: skip
     assert (log.directory, log.timing, log.ring_seconds) == ("runs", True, 10)
@@ -231,6 +232,7 @@ REFUSED = [
     ("[bridge]\npublish = 'tcp://a:70000'", 2, "bridge.publish", "port from 1 to 65535"),
     ("[bridge]\npublish = 'tcp://*:9872'", 2, "bridge.publish", "hilnode keys new"),
     ("[bridge]\ncommands = 'tcp://10.0.0.1:9873'", 2, "bridge.commands", "hilnode keys new"),
+    ("[bridge]\nmetrics = 'tcp://*:9875'", 2, "bridge.metrics", "on this PC"),
     ("[bridge]\ncommands = 'tcp://127.0.0.1:9872'", 2, "bridge.commands", "bridge.publish too"),
     ("[log]\ndirectory = ''", 2, "log.directory", "must be text"),
     ("[log]\nring_seconds = 1", 2, "log.ring_seconds", "at least blackbox_seconds = 2"),
