@@ -119,9 +119,7 @@ class Node(Operate):
         c = self.config
         kind = re.sub(r"\W", "_", c.plant.kind)
         jit.warm_up(f"plant-{kind}", [(f"the plant {c.plant.kind}", self._make_plant)], self._say)
-        self._pairs = {
-            n: driver_kinds.create_pair(d.kind, n, d.options, c.source.folder) for n, d in c.drivers.items()
-        }
+        self._pairs = {n: driver_kinds.create_pair(d.kind, n, d.options, c.source.folder) for n, d in c.drivers.items()}
         self.drivers: dict[str, Driver] = {  # those that are in: the device or its twin
             n: pair[c.drivers[n].twin is not False] for n, pair in self._pairs.items()
         }

@@ -45,8 +45,9 @@ def test_readme_lists_what_there_is(row: str, kinds: object) -> None:
 
 def test_readme_lists_the_commands() -> None:
     (cell,) = (cells[1] for cells in rows_of(README) if cells[0] == "commands")
-    names = {c.name or c.callback.__name__ for c in cli.app.registered_commands if c.callback}
-    assert set(re.findall(r"`(?:hilnode )?(\w+)`", cell)) == names
+    names = {c.name or c.callback.__name__.replace("_", "-") for c in cli.app.registered_commands if c.callback}
+    names |= {str(group.name) for group in cli.app.registered_groups}
+    assert set(re.findall(r"`(?:hilnode )?([\w-]+)`", cell)) == names
 
 
 def test_every_check_of_the_doctor_is_explained(tmp_path: Path) -> None:

@@ -178,24 +178,24 @@ def test_what_makes_no_sense_is_refused(tmp_path, name, device):
     quiet = trouble(device.port, "log.timing = false\nsafety.watchdog = false")
     with Node(make_config(tmp_path, name, quiet)) as node:
         node.start()
-        for said, call in (
-            ("no driver 'devise': did you mean 'device'", ("swap", "devise", "twin")),
-            ("'both' can not be put in", ("swap", "device", "both")),
-            ("no command 'jump'", ("jump",)),
-            ("missing", ("swap",)),
+        for said, verb, given in (
+            ("no driver 'devise': did you mean 'device'", "swap", {"driver": "devise", "to": "twin"}),
+            ("'both' can not be put in", "swap", {"driver": "device", "to": "both"}),
+            ("no command 'jump'", "jump", {}),
+            ("missing", "swap", {}),
         ):
             with pytest.raises(door.NotAnswered, match=said):
-                door.call(name, *call)
-        for words in (b"", b"\xff\xfe\n", b"[]\n", b'{"do": "swap"}\n', b"x" * 4096):
+                door.call(name, verb, **given)
+        for words in (b"", b"\xff\xfe\n", b"[]\n", b'{"do": "swap"}\n', b"x" * 200_000):
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(f"\0hilnode.{name}")
                 caller.sendall(words)
                 caller.shutdown(socket.SHUT_WR)
                 assert b"not a call" in caller.recv(4096)
         assert door.running_nodes().count(name) == 1
-        assert door.call(name, "swap", "device", "twin") > 0
+        assert door.call(name, "swap", driver="device", to="twin") > 0
     with pytest.raises(door.NotAnswered, match="does not answer"):
-        door.call(name, "swap", "device", "twin")
+        door.call(name, "swap", driver="device", to="twin")
     with pytest.raises(door.NotAnswered, match="running"):
         door.which_node(name)
 
