@@ -27,6 +27,7 @@ from typing import Any
 
 import coal
 import numpy as np
+from coal_peer import grid_triangles, height_field_twin, twin
 from rich.console import Console
 from rich.table import Table
 from scipy.spatial.transform import Rotation
@@ -89,9 +90,8 @@ class Theirs:
     """The same two for coal."""
 
     def __init__(self, one: Shape, other: Shape, most: int) -> None:
-        if one.kind == Kind.MESH and isinstance(other, Field):
-            other = as_mesh(other)
-        self.shapes = peer(one), peer(other)
+        own = isinstance(other, Field) and one.kind != Kind.MESH
+        self.shapes = twin(one), height_field_twin(other) if own else twin(other)
         self.request = coal.CollisionRequest()
         self.request.enable_contact = True
         self.request.num_max_contacts = max(1, most)
@@ -116,69 +116,12 @@ class Theirs:
         return hits
 
 
-def peer(shape: Shape) -> Any:
-    """The shape in coal."""
-    match shape:
-        case Sphere(radius):
-            return coal.Sphere(radius)
-        case Capsule(radius, length):
-            return coal.Capsule(radius, length)
-        case Box(x, y, z):
-            return coal.Box(x, y, z)
-        case Cylinder(radius, height):
-            return coal.Cylinder(radius, height)
-        case Cone(radius, height):
-            return coal.Cone(radius, height)
-        case Plane():
-            return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
-        case Hull():
-            return coal.Convex.convexHull(_vectors(shape.vertices - shape.middle()), True, "Qt")
-        case Mesh():
-            return _peer_mesh(shape.vertices - shape.middle(), shape.triangles)
-        case Field():
-            heights = np.asarray(shape.heights)
-            x, y = (step * (n - 1) for step, n in zip(shape.steps(), heights.shape, strict=True))
-            return coal.HeightFieldOBBRSS(x, y, np.asfortranarray(heights.T[::-1] - shape.middle()[2]), -10.0)
-    raise ValueError(f"coal has no {shape.kind.name}")
-
-
-def as_mesh(field: Field) -> Mesh:
-    """A field as coal needs it against a mesh, for which it knows no fields."""
-    heights, (dx, dy) = np.asarray(field.heights), field.steps()
-    nx, ny = heights.shape
-    x, y = np.meshgrid((np.arange(nx) - 0.5 * (nx - 1)) * dx, (np.arange(ny) - 0.5 * (ny - 1)) * dy, indexing="ij")
-    return Mesh(np.stack([x, y, heights], -1).reshape(-1, 3), _cells(nx, ny))
-
-
-def _cells(nx: int, ny: int) -> np.ndarray:
-    """Two triangles for each cell of a grid, parted from its low corner to its high one."""
-    i = np.arange(nx * ny).reshape(nx, ny)
-    a, b, c, d = i[:-1, :-1].ravel(), i[1:, :-1].ravel(), i[1:, 1:].ravel(), i[:-1, 1:].ravel()
-    return np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
-
-
-def _vectors(points: np.ndarray) -> Any:
-    made = coal.StdVec_Vec3s()
-    made.extend(list(np.ascontiguousarray(points)))
-    return made
-
-
-def _peer_mesh(vertices: np.ndarray, triangles: np.ndarray) -> Any:
-    faces = coal.StdVec_Triangle()
-    faces.extend([coal.Triangle(*t) for t in triangles.tolist()])
-    model = coal.BVHModelOBBRSS()
-    model.beginModel(len(triangles), len(vertices))
-    model.addSubModel(_vectors(vertices), faces)
-    model.endModel()
-    return model
-
-
 def hills(points: int, cell: float, seed: int = 7) -> Mesh:
     """Rough ground of points x points samples, two triangles a cell."""
     half, rng = 0.5 * cell * (points - 1), np.random.default_rng(seed)
     x, y = np.meshgrid(*[np.linspace(-half, half, points)] * 2, indexing="ij")
     z = np.sin(0.37 * x) * np.cos(0.29 * y) + 0.1 * cell * rng.standard_normal(x.shape)
-    return Mesh(np.stack([x, y, z], -1).reshape(-1, 3), _cells(points, points))
+    return Mesh(np.stack([x, y, z], -1).reshape(-1, 3), grid_triangles(points, points))
 
 
 def rock(radius: float, rounds: int, seed: int) -> Mesh:

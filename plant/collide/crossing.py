@@ -10,15 +10,12 @@ pairs of triangles that may cross have been found (mesh_mesh.py, mesh_field.py):
    not be put in order: its vector area is the sum over its segments, and so is its centroid (4.93). The area's
    direction is the normal of the contact plane. Luaces fits the plane by least squares (4.89-4.91); the area
    needs no factorisation and has a sign.
-4. From the triangles that cross, the vertices inside are reached from neighbour to neighbour: those on the far side of
-   the plane whose projection lies within the contour, by counting crossings (4.7.6).
+4. Of the triangles that cross, the vertices inside are those on the far side of the plane whose projection lies within
+   the contour, by counting crossings (4.7.6), or which a ray finds inside: a body that is more than half in is wider
+   than its contour. From there the others are reached from neighbour to neighbour.
 
-The depth of a region is the distance along the normal from the lowest point of i to the highest of j, of contour and
-vertices inside. (Luaces 4.99 takes the larger of the two distances from the plane; their sum is the whole
-overlap, also where both surfaces are curved.) A region gives up to five points, the deepest vertex and four far apart,
-each with its own depth, and one at its centroid if no vertex is inside.
-
-Everything is in the frame of j. Pairs, segments and vertices beyond the room in the scratch are left out.
+Its points are listed by region.py. Everything is in the frame of j. Pairs, segments and vertices beyond the room in the
+scratch are left out.
 """
 
 from __future__ import annotations
@@ -30,14 +27,16 @@ import numpy as np
 
 from hilnode.jit import inline, kernel
 from hilnode.record import F1, F2, I1, I2, viewer
+from plant.collide.leave import leave_mesh
 from plant.collide.mesh import corner
 from plant.collide.mesh_convex import put
-from plant.collide.triangle import add, along, dot, product, sub, times, unit
+from plant.collide.triangle import along, dot, product, sub, times, unit
 
 DEPTH = 256  # pairs of nodes that wait
 SPOTS = 5  # points of a region, at most
 LOOSE = 2 * SPOTS  # where the spots of vertices that are not inside begin: four per side
 INSIDE = 512  # triangles searched for vertices inside, per region and side
+BULGE = 1e-3  # of the size of a region: vertices beside the contour are asked for if they are beyond its plane by more
 
 
 class Crossing(NamedTuple):
@@ -93,6 +92,13 @@ def moved(o, x, y, z, p):
     """The point `p` of the frame of i, whose origin is `o` and whose axes are x, y, z, in that of j."""
     q = put(x, y, z, p)
     return q[0] + o[0], q[1] + o[1], q[2] + o[2]
+
+
+@inline
+def put_back(o, x, y, z, p):
+    """The point `p` of the frame of j in that of i: `moved` undone."""
+    d = sub(p, o)
+    return dot(d, x), dot(d, y), dot(d, z)
 
 
 @inline
@@ -213,7 +219,7 @@ def across(normal):
 @kernel
 def contour(work, root):
     """Plane of one region: its centroid, normal and two axes in it, the least and the largest height of the contour
-    over the centroid, and the square of its size."""
+    over the centroid, and its size."""
     origin, _ = _ends(work, root)
     area, lean, size, s = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, root
     while s >= 0:
@@ -228,7 +234,7 @@ def contour(work, root):
     normal = unit(times(-1.0, area))
     u, v = across(normal)
     centre, low, high = _centroid(work, root, origin, normal, u, v)
-    return centre, normal, u, v, low, high, size
+    return centre, normal, u, v, low, high, math.sqrt(size)
 
 
 @inline
@@ -264,14 +270,24 @@ def _centroid(work, root, origin, normal, u, v):
 
 
 @kernel
-def inside(mesh, work, root, side, o, x, y, z, centre, normal, u, v, margin):
+def _is_in(mesh, other, side, o, x, y, z, p, normal):
+    """Whether a vertex of one side is inside mesh `other`, by a ray along the normal (of j: against it)."""
+    if side == 0:
+        return leave_mesh(mesh, other, p, normal, 0.0)[0] >= 0.0
+    d = (-dot(normal, x), -dot(normal, y), -dot(normal, z))
+    return leave_mesh(mesh, other, put_back(o, x, y, z, p), d, 0.0)[0] >= 0.0
+
+
+@kernel
+def inside(mesh, work, root, side, other, o, x, y, z, centre, normal, u, v, size, margin):
     """Go over the vertices of one mesh inside a region, keep the outermost; returns their extreme height.
 
-    Vertices of triangles that cross, not inside but no further than `margin` from the plane, are kept as loose.
+    Where the region is wider than its contour, mesh `other` (-1: none) tells whether a vertex is inside it. Vertices of
+    triangles that cross, not inside but no further than `margin` from the plane, are kept as loose.
     """
     forget(work, side)
     crossing, head, extreme = begin_search(work, root, side), 0, 0.0
-    tail = crossing
+    tail, bulge = crossing, BULGE * size
     while head < tail:
         t = work.queue[head]
         head += 1
@@ -286,7 +302,10 @@ def inside(mesh, work, root, side, o, x, y, z, centre, normal, u, v, margin):
             if (height >= 0.0) == (side == 0) and not near:
                 continue
             du, dv = dot(d, u), dot(d, v)
-            if (height >= 0.0) != (side == 0) and within(work, root, du, dv):
+            is_in = (height >= 0.0) != (side == 0) and (head > crossing or within(work, root, du, dv))
+            if not is_in and other >= 0 and (height if side == 1 else -height) > bulge:
+                is_in = _is_in(mesh, other, side, o, x, y, z, p, normal)
+            if is_in:
                 reached = True
                 extreme = min(extreme, height) if side == 0 else max(extreme, height)
                 keep(work, side * SPOTS, SPOTS, du, dv, height, p, mesh.triangle[t, k])
@@ -372,20 +391,3 @@ def within(work, root, pu, pv):
                 odd = not odd
         s = work.chain[s]
     return odd
-
-
-@kernel
-def list_region(work, root, centre, normal, low, high, size, out, count):
-    """The points of one region: its vertices of the side that is further beyond the plane."""
-    side = 0 if -low >= high else 1
-    near, before = 1e-6 * math.sqrt(size), count
-    for k in range(side * SPOTS, (side + 1) * SPOTS):
-        if work.name[k] < 0:
-            continue
-        f = work.found[k]
-        depth = high - f[4] if side == 0 else f[4] - low
-        middle = along((f[1], f[2], f[3]), (0.5 if side == 0 else -0.5) * depth, normal)
-        count = add(out, count, middle, normal, depth, 8 * work.name[k] + side, near)
-    if count == before:
-        count = add(out, count, centre, normal, high - low, 8 * work.pair[root, 0] + 2, near)
-    return count

@@ -26,7 +26,6 @@ from plant.collide.crossing import (
     join,
     keep,
     keep_low,
-    list_region,
     moved,
     within,
 )
@@ -35,6 +34,8 @@ from plant.collide.mesh import COUNT, FIRST, RIGHT, SKIP, at, corner, face
 from plant.collide.mesh_convex import put, turned
 from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, loose_gap, name_of, pair_of, slab
 from plant.collide.node_pair import box_there, first_box, is_leaf
+from plant.collide.ray import HUGE, through_field
+from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, list_vertex, most, out_of_mesh, reach_of
 from plant.collide.triangle import CORNER, add, along, dot, place, product, pull, sub, to_world, unit
 from plant.collide.vicinity import outward
 
@@ -208,13 +209,45 @@ def _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out):
         if work.group[s] != s:
             continue
         centre, normal, u, v, low, high, size = contour(work, s)
-        low = min(low, inside(mesh, work, s, 0, o, x, y, z, centre, normal, u, v, margin))
+        low = min(low, inside(mesh, work, s, 0, -1, o, x, y, z, centre, normal, u, v, size, margin))
         low = min(low, _corners_under(mesh, field, work, f, s, o, x, y, z, centre, normal, u, v))
         high = max(high, _samples_inside(field, work, f, s, centre, normal, u, v, margin))
-        count = list_region(work, s, centre, normal, low, high, size, out, count)
+        before, side = count, 0 if -low >= high else 1
+        frame = o, x, y, z
+        count = _list_side(mesh, field, work, m, f, side, 0, 0.0, frame, normal, low, high, size, out, count)
+        first, least = LOWEST if count > before else 0, DEEPER * most(out, before, count)
+        count = _list_side(mesh, field, work, m, f, 1 - side, first, least, frame, normal, low, high, size, out, count)
+        if count == before:
+            up = _leave(field, f, centre, normal, HUGE)
+            down = out_of_mesh(mesh, m, 1, o, x, y, z, centre, normal, NEAR * size - low, size)
+            count = list_centre(work, s, centre, normal, up, down, NEAR * size, out, count)
         if margin > 0.0:
             count = _list_above(field, work, f, margin, out, count)
             count = _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count)
+    return count
+
+
+@kernel
+def _leave(field, f, p, d, far):
+    """Where a ray from `p` along `d` comes out of the ground; -1 if it does not before `far`, or starts above it."""
+    if not below(field, f, p)[0]:
+        return -1.0
+    way, _ = through_field(field, f, p, d, far)
+    return way if way <= far else -1.0
+
+
+@kernel
+def _list_side(mesh, field, work, m, f, side, first, least, frame, normal, low, high, size, out, count):
+    """As list_side of region.py: corners of the mesh are pushed out of the field, samples out of mesh `m`."""
+    if side == 1:
+        o, x, y, z = frame
+        return list_side(mesh, work, m, 1, first, least, o, x, y, z, normal, low, high, size, out, count)
+    for spot in range(first, SPOTS):
+        if work.name[spot] >= 0:
+            p, _ = reach_of(work, spot, 0, low, high, 0.0)
+            depth = _leave(field, f, p, normal, HUGE)
+            if depth > least:
+                count = list_vertex(work, spot, 0, p, normal, depth, NEAR * size, out, count)
     return count
 
 
@@ -365,7 +398,8 @@ def _under(mesh, field, work, m, f, o, x, y, z, out):
     for spot in range(SPOTS):
         g = work.found[spot]
         p = (g[1], g[2], g[3])
-        _, is_under, height, n = _surface(field, f, p)
-        if work.name[spot] >= 0 and is_under:
-            count = add(out, count, along(p, -0.5 * height, n), n, -height, 8 * work.name[spot], 1e-9)
+        n = _surface(field, f, p)[3]
+        depth = _leave(field, f, p, n, HUGE)
+        if work.name[spot] >= 0 and depth > 0.0:
+            count = list_vertex(work, spot, 0, p, n, depth, 1e-9, out, count)
     return count

@@ -17,6 +17,8 @@ from plant.collide.ray import HUGE, ray_mesh
 from plant.collide.triangle import FACE, add, along, dot, sub, times, unit
 from plant.collide.vicinity import outward
 
+TIE = 1e-6  # of two vertices as far across as each other the deeper one is listed
+
 
 @kernel
 def list_inside(mesh, work, m, w, o, x, y, z, out):
@@ -73,10 +75,13 @@ def _in_outer(side, o, x, y, z, p):
 def _list(mesh, work, inner, outer, side, o, x, y, z, n, out):
     """List vertices of mesh `inner`, to be pushed out of mesh `outer` along `n` (in the frame of that)."""
     u, v = across(n)
+    b = mesh.box[mesh.first_node[outer]]
+    top = abs(n[0]) * (b[3] - b[0]) + abs(n[1]) * (b[4] - b[1]) + abs(n[2]) * (b[5] - b[2])  # above all of it
     forget(work, 0)
     for vertex in range(mesh.first_vertex[inner], mesh.first_vertex[inner + 1]):
         p = _in_outer(side, o, x, y, z, at(mesh, vertex))
-        keep(work, 0, SPOTS, dot(p, u), dot(p, v), dot(p, n), p, vertex)
+        down = top - dot(p, n)
+        keep(work, 0, SPOTS, dot(p, u) + TIE * down, dot(p, v) + TIE * down, down, p, vertex)
     count = 0
     for spot in range(SPOTS):
         p = (work.found[spot, 1], work.found[spot, 2], work.found[spot, 3])

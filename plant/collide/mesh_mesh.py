@@ -5,7 +5,7 @@ larger is opened (Luaces 4.6.1). Two leaves give pairs of triangles. A pair of t
 further than the reach on one side of the plane of the other. If both are on both sides, they may cross; if
 they do, the reach is 0 from then on, and the contact is that of crossing.py. Otherwise their distance is worked out,
 and the reach becomes the least yet, so that the walk ends with the nearest pair; mesh_gap.py lists it. If there is
-none, one may be wholly inside the other (mesh_inside.py).
+none, or one looks at the back of the other, one may be wholly inside the other (mesh_inside.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.crossing import contour, inside, join, list_region, moved
+from plant.collide.crossing import contour, inside, join, moved
 from plant.collide.mesh import COUNT, FIRST, RIGHT, corner, face
 from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import list_gap, list_loose, pair_of
+from plant.collide.mesh_gap import TOUCH, list_gap, list_loose, pair_of
 from plant.collide.mesh_inside import list_inside
 from plant.collide.node_pair import ALIKE, apart, first_box, girth, is_leaf, push, second_box
+from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, most, out_of_mesh
 from plant.collide.triangle import dot, place, sub, to_world
-from plant.collide.vicinity import outward
+from plant.collide.vicinity import on_border, outward
 
 
 @kernel
@@ -30,7 +31,7 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
     o = place(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, w = shape.asset[i], shape.asset[j]
-    n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, margin)
+    n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, margin, TOUCH * margin)
     count = 0
     if n > 0:
         count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
@@ -50,9 +51,17 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
         if work.group[s] != s:
             continue
         centre, normal, u, v, low, high, size = contour(work, s)
-        low = min(low, inside(mesh, work, s, 0, o, x, y, z, centre, normal, u, v, margin))
-        high = max(high, inside(mesh, work, s, 1, o, x, y, z, centre, normal, u, v, margin))
-        count = list_region(work, s, centre, normal, low, high, size, out, count)
+        low = min(low, inside(mesh, work, s, 0, w, o, x, y, z, centre, normal, u, v, size, margin))
+        high = max(high, inside(mesh, work, s, 1, m, o, x, y, z, centre, normal, u, v, size, margin))
+        before, side = count, 0 if -low >= high else 1
+        to, back = (w, m) if side == 0 else (m, w)
+        count = list_side(mesh, work, to, side, 0, 0.0, o, x, y, z, normal, low, high, size, out, count)
+        first, least = LOWEST if count > before else 0, DEEPER * most(out, before, count)
+        count = list_side(mesh, work, back, 1 - side, first, least, o, x, y, z, normal, low, high, size, out, count)
+        if count == before:
+            up = out_of_mesh(mesh, w, 0, o, x, y, z, centre, normal, high + NEAR * size, size)
+            down = out_of_mesh(mesh, m, 1, o, x, y, z, centre, normal, NEAR * size - low, size)
+            count = list_centre(work, s, centre, normal, up, down, NEAR * size, out, count)
         if margin > 0.0:
             count = list_loose(mesh, work, 0, w, o, x, y, z, margin, out, count)
             count = list_loose(mesh, work, 1, m, o, x, y, z, margin, out, count)
@@ -60,8 +69,11 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
 
 
 @kernel
-def _walk(mesh, work, a, b, o, x, y, z, reach):
-    """Fill the list of segments; returns how many, or the nearest two triangles within reach (-1: none) if none."""
+def _walk(mesh, work, a, b, o, x, y, z, reach, touch):
+    """Fill the list of segments; returns how many, or the nearest two triangles within reach if none.
+
+    The first of them is -1 if there are none, or if one looks at the back of the other, as from inside it.
+    """
     gap = apart(first_box(mesh, a, o, x, y, z), second_box(mesh, b, x, y, z), x, y, z)
     depth, n, t, u = push(work, 0, a, b, gap, reach), 0, -1, -1
     while depth > 0:
@@ -71,7 +83,7 @@ def _walk(mesh, work, a, b, o, x, y, z, reach):
             continue
         leaf_a, leaf_b = is_leaf(mesh, a), is_leaf(mesh, b)
         if leaf_a and leaf_b:
-            n, reach, t, u = _leaves(mesh, work, a, b, o, x, y, z, n, reach, t, u)
+            n, reach, t, u = _leaves(mesh, work, a, b, o, x, y, z, n, reach, touch, t, u)
             continue
         if depth + 4 > work.apart.size:
             continue
@@ -127,8 +139,11 @@ def _open_both(mesh, work, depth, a, b, o, x, y, z, reach):
 
 
 @kernel
-def _leaves(mesh, work, node, other, o, x, y, z, n, reach, best_t, best_u):
-    """All pairs of triangles of two leaves: the new number of segments, the new reach and nearest pair."""
+def _leaves(mesh, work, node, other, o, x, y, z, n, reach, touch, best_t, best_u):
+    """All pairs of triangles of two leaves: the new number of segments, the new reach and nearest pair.
+
+    What is no further than `touch` comes from neither side.
+    """
     low_x, low_y, low_z = mesh.box[other, 0] - reach, mesh.box[other, 1] - reach, mesh.box[other, 2] - reach
     high_x, high_y, high_z = mesh.box[other, 3] + reach, mesh.box[other, 4] + reach, mesh.box[other, 5] + reach
     first, end = mesh.link[other, FIRST], mesh.link[other, FIRST] + mesh.link[other, COUNT]
@@ -163,8 +178,10 @@ def _leaves(mesh, work, node, other, o, x, y, z, n, reach, best_t, best_u):
             elif at_i >= 0:
                 d = sub(p_i, p_j)
                 out_i, out_j = put(x, y, z, outward(mesh, t, at_i)), outward(mesh, u, at_j)
-                if dot(d, out_j) >= 0.0 >= dot(d, out_i):  # not from behind
+                if dot(d, out_j) >= -touch and dot(d, out_i) <= touch:
                     reach, best_t, best_u = math.sqrt(square), t, u
+                elif not (on_border(mesh, t, at_i) or on_border(mesh, u, at_j)):  # over a border there is no behind
+                    reach, best_t = math.sqrt(square), -1
     return n, reach, best_t, best_u
 
 

@@ -265,7 +265,7 @@ def _link(o, d, half, ring, wire, far):
 
 
 @inline
-def _into_box(mesh, node, o, inverse, far):
+def into_box(mesh, node, o, inverse, far):
     """Where a ray enters a node's box; inf if it does not before `far`."""
     b = mesh.box[node]
     s, t = (b[0] - o[0]) * inverse[0], (b[3] - o[0]) * inverse[0]
@@ -278,12 +278,13 @@ def _into_box(mesh, node, o, inverse, far):
 
 
 @inline
-def _reciprocal(x):
+def reciprocal(x):
+    """1 / x, or as good as infinite."""
     return 1.0 / x if abs(x) > 1e-150 else math.copysign(1e150, x)
 
 
 @inline
-def _triangle(o, d, a, b, c):
+def through_triangle(o, d, a, b, c):
     """Where a ray goes through a triangle, or inf; on an edge it hits both neighbours, so none lets it through."""
     e, f = sub(b, a), sub(c, a)
     p = product(d, f)
@@ -303,16 +304,16 @@ def _triangle(o, d, a, b, c):
 @kernel
 def ray_mesh(mesh, m, o, d, far):
     """Distance to mesh `m` before `far` (else inf), in its own frame, and the normal of the triangle."""
-    inverse = (_reciprocal(d[0]), _reciprocal(d[1]), _reciprocal(d[2]))
+    inverse = (reciprocal(d[0]), reciprocal(d[1]), reciprocal(d[2]))
     node, level, later = mesh.first_node[m], 0, 0
     best, owner = far, -1
-    if _into_box(mesh, node, o, inverse, best) == math.inf:
+    if into_box(mesh, node, o, inverse, best) == math.inf:
         return math.inf, d
     while True:
         go_down = False
         if mesh.link[node, COUNT] == 0:
             left, right = node + 1, mesh.link[node, RIGHT]
-            a, b = _into_box(mesh, left, o, inverse, best), _into_box(mesh, right, o, inverse, best)
+            a, b = into_box(mesh, left, o, inverse, best), into_box(mesh, right, o, inverse, best)
             if min(a, b) < math.inf:
                 level += 1
                 later = (later << 1) | (1 if max(a, b) < math.inf else 0)
@@ -320,7 +321,7 @@ def ray_mesh(mesh, m, o, d, far):
                 go_down = True
         else:
             for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
-                s = _triangle(o, d, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
+                s = through_triangle(o, d, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
                 if s < best:
                     best, owner = s, t
         while not go_down:
@@ -333,7 +334,7 @@ def ray_mesh(mesh, m, o, d, far):
             above = mesh.parent[node]
             node = mesh.link[above, RIGHT] if node == above + 1 else above + 1
             later -= 1
-            go_down = _into_box(mesh, node, o, inverse, best) < math.inf
+            go_down = into_box(mesh, node, o, inverse, best) < math.inf
 
 
 @inline
@@ -347,10 +348,16 @@ def _leaves(u, rate, cell):
 @kernel
 def ray_field(field, f, o, d, far):
     """Distance to field `f` before `far` (else inf), in its own frame, and the normal there."""
+    if below(field, f, o)[0]:
+        return 0.0, times(-1.0, d)
+    return through_field(field, f, o, d, far)
+
+
+@kernel
+def through_field(field, f, o, d, far):
+    """As ray_field, from either side of the surface."""
     nx, ny, dx, dy = field.nx[f], field.ny[f], field.step[f, 0], field.step[f, 1]
     n = times(-1.0, d)
-    if below(field, f, o)[0]:
-        return 0.0, n
     s0, s1 = _slab(o[0], d[0], 0.5 * (nx - 1) * dx)
     t0, t1 = _slab(o[1], d[1], 0.5 * (ny - 1) * dy)
     t, end = max(s0, t0, 0.0), min(s1, t1, far)
@@ -365,7 +372,7 @@ def ray_field(field, f, o, d, far):
         a, b = sample(field, f, x, y), sample(field, f, x + 1, y)
         c, e = sample(field, f, x + 1, y + 1), sample(field, f, x, y + 1)
         if min(o[2] + t * d[2], o[2] + leave * d[2]) <= max(a[2], b[2], c[2], e[2]):
-            p, q = _triangle(o, d, a, b, c), _triangle(o, d, a, c, e)
+            p, q = through_triangle(o, d, a, b, c), through_triangle(o, d, a, c, e)
             if min(p, q) <= end:
                 if p <= q:
                     return p, unit(product(sub(b, a), sub(c, a)))

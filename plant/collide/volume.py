@@ -76,88 +76,96 @@ def _centre(placed, i, j):
     return into(placed.rot[j], (p[0] - q[0], p[1] - q[1], p[2] - q[2]))
 
 
-def _ball_ball(scene, volumes, i, j):
+@inline
+def _begin(scene, volumes):
+    """The arrays of a pair, and sums to start with. Every pair below is: begin, cut, end."""
     s, v = view_scene(scene), view_volumes(volumes)
     clear(v.cutter.sums)
-    ball_ball(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0], s.shape.size[j, 0])
+    return s, v
+
+
+@inline
+def _load(s, v, i, j, solid):
+    """Put the polyhedron of shape i, in the frame of shape j, into `solid`; False if there is no room."""
+    return load(s.shape, s.placed, s.hull, v.template, i, j, solid)
+
+
+@inline
+def _end(s, v, i, j):
+    """The answer from the sums."""
     return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+
+
+def _ball_ball(scene, volumes, i, j):
+    s, v = _begin(scene, volumes)
+    ball_ball(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0], s.shape.size[j, 0])
+    return _end(s, v, i, j)
 
 
 def _ball_plane(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
+    s, v = _begin(scene, volumes)
     ball_plane(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0])
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _ball_mesh(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
+    s, v = _begin(scene, volumes)
     ball_mesh(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0], s.mesh, s.shape.asset[j], v.cutter)
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _ball_field(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
+    s, v = _begin(scene, volumes)
     ball_field(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0], s.field, s.shape.asset[j], v.cutter)
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _ball_solid(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
-    if not load(s.shape, s.placed, s.hull, v.template, j, j, v.second):
+    s, v = _begin(scene, volumes)
+    if not _load(s, v, j, j, v.second):
         return nothing(v.out, TOO_MANY)
     ball_solid(v.cutter.sums, _centre(s.placed, i, j), s.shape.size[i, 0], v.second, v.cutter)
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _solid_solid(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
-    if not load(s.shape, s.placed, s.hull, v.template, i, j, v.first):
-        return nothing(v.out, TOO_MANY)
-    if not load(s.shape, s.placed, s.hull, v.template, j, j, v.second):
+    s, v = _begin(scene, volumes)
+    if not (_load(s, v, i, j, v.first) and _load(s, v, j, j, v.second)):
         return nothing(v.out, TOO_MANY)
     between(v.first, v.second, v.mate, v.cutter, _near(s.shape, i, j))
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _solid_plane(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
-    if not load(s.shape, s.placed, s.hull, v.template, i, j, v.first):
+    s, v = _begin(scene, volumes)
+    if not _load(s, v, i, j, v.first):
         return nothing(v.out, TOO_MANY)
     below_plane(v.first, v.cutter)
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _solid_mesh(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
-    if not load(s.shape, s.placed, s.hull, v.template, i, j, v.first):
+    s, v = _begin(scene, volumes)
+    if not _load(s, v, i, j, v.first):
         return nothing(v.out, TOO_MANY)
     in_mesh(s.mesh, s.shape.asset[j], v.first, v.cutter, _near(s.shape, i, j))
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _solid_field(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
-    if not load(s.shape, s.placed, s.hull, v.template, i, j, v.first):
+    s, v = _begin(scene, volumes)
+    if not _load(s, v, i, j, v.first):
         return nothing(v.out, TOO_MANY)
     in_field(s.field, s.shape.asset[j], v.first, v.cutter, _near(s.shape, i, j))
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _plane_mesh(scene, volumes, i, j):
-    s, v = view_scene(scene), view_volumes(volumes)
-    clear(v.cutter.sums)
+    s, v = _begin(scene, volumes)
     up = (s.placed.rot[i, 0, 2], s.placed.rot[i, 1, 2], s.placed.rot[i, 2, 2])
     n = into(s.placed.rot[j], up)
     mesh_below(s.mesh, s.shape.asset[j], n, dot(n, _centre(s.placed, i, j)), v.cutter)
-    return finish(v.cutter.sums, s.shape, s.placed, i, j, v.out)
+    return _end(s, v, i, j)
 
 
 def _known() -> dict[tuple[Kind, Kind], Callable[..., int]]:

@@ -28,25 +28,10 @@ def _capsule_mesh(scene, i, j, margin):
 
 
 @pair(Kind.BOX, Kind.MESH)
-def _box_mesh(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
-
-
 @pair(Kind.CYLINDER, Kind.MESH)
-def _cylinder_mesh(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
-
-
 @pair(Kind.CONE, Kind.MESH)
-def _cone_mesh(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
-
-
 @pair(Kind.HULL, Kind.MESH)
-def _hull_mesh(scene, i, j, margin):
+def _convex_mesh(scene, i, j, margin):
     s = view_scene(scene)
     return convex_mesh(s.shape, s.placed, s.hull, s.mesh, i, j, margin, s.out)
 
@@ -70,25 +55,10 @@ def _capsule_field(scene, i, j, margin):
 
 
 @pair(Kind.BOX, Kind.FIELD)
-def _box_field(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
-
-
 @pair(Kind.CYLINDER, Kind.FIELD)
-def _cylinder_field(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
-
-
 @pair(Kind.CONE, Kind.FIELD)
-def _cone_field(scene, i, j, margin):
-    s = view_scene(scene)
-    return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
-
-
 @pair(Kind.HULL, Kind.FIELD)
-def _hull_field(scene, i, j, margin):
+def _convex_field(scene, i, j, margin):
     s = view_scene(scene)
     return convex_field(s.shape, s.placed, s.hull, s.field, i, j, margin, s.out)
 

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import coal
 import numpy as np
+from coal_peer import twin
+from mesh_scenes import empty_scene
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
 from hilnode.record import Record
-from plant.collide.convex import convex_convex
-from plant.collide.gjk import new_convex_scratch, view_convex_scratch
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, view_manifold, view_placed, view_shapes
+from plant.collide.gjk import new_convex_scratch
+from plant.collide.hull import build_hulls
+from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold
+from plant.collide.near import call_pair, pair_table
+from plant.collide.scene import view_scene
 from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Hull, Sphere
 
+HULL = int(Kind.HULL)
 CONVEX = [Kind.SPHERE, Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE, Kind.HULL]
 
 
 @kernel
-def run_pairs(shape, placed, hull, scratch, out, margin, count, depth, normal, point):
-    """Shape 2 k against shape 2 k + 1 for every k: number of points, and the deepest of them."""
-    sh, pl, hu = view_shapes(shape), view_placed(placed), view_hulls(hull)
-    sc, o = view_convex_scratch(scratch), view_manifold(out)
+def run_pairs(scene, margin, count, depth, normal, point):
+    """Shape 2 k against shape 2 k + 1 for every k, by the kernel for any two convex shapes: number of points, and the
+    deepest of them."""
+    s = view_scene(scene)
+    o, function = s.out, s.table[HULL, HULL]
     for k in range(count.size):
-        n = convex_convex(sh, pl, hu, sc, 2 * k, 2 * k + 1, margin, o)
+        n = call_pair(function, scene, 2 * k, 2 * k + 1, margin)
         count[k], depth[k] = n, -np.inf
         for p in range(n):
             if o.depth[p] > depth[k]:
@@ -60,11 +67,17 @@ class Scene:
         self.records = [Record(x) for x in (self.content, self.placed, self.hulls, new_convex_scratch(), self.out)]
         self.address = [r.address for r in self.records]
 
+    @cached_property
+    def whole(self):
+        """The scene as the engine has it; made when it is first asked for, as that compiles."""
+        parts = {"shape": self.content, "placed": self.placed, "hull": self.hulls, "out": self.out}
+        return Record(empty_scene()._replace(table=pair_table([(Kind.HULL, Kind.HULL)]), **parts))
+
     def run(self, margin=0.01):
         pairs = len(self.content.kind) // 2
         count, depth = np.zeros(pairs, np.int64), np.zeros(pairs)
         normal, point = np.zeros((pairs, 3)), np.zeros((pairs, 3))
-        run_pairs(*self.address, margin, count, depth, normal, point)
+        run_pairs(self.whole.address, margin, count, depth, normal, point)
         return count, depth, normal, point
 
     def points(self, margin=0.01):
@@ -104,24 +117,6 @@ def random_pairs(rng, count, kinds=None):
     return shapes, np.array(pos), rot
 
 
-def coal_shape(s):
-    """The same shape for coal; its frames are ours."""
-    if s.kind == Kind.SPHERE:
-        return coal.Sphere(s.radius)
-    if s.kind == Kind.CAPSULE:
-        return coal.Capsule(s.radius, s.length)
-    if s.kind == Kind.BOX:
-        return coal.Box(s.x, s.y, s.z)
-    if s.kind == Kind.CYLINDER:
-        return coal.Cylinder(s.radius, s.height)
-    if s.kind == Kind.CONE:
-        return coal.Cone(s.radius, s.height)
-    points = coal.StdVec_Vec3s()
-    for p in s.vertices - s.middle():
-        points.append(p)
-    return coal.Convex.convexHull(points, True, "Qt")
-
-
 def coal_distances(shapes, pos, rot):
     """Signed distance and normal (from the second to the first) of each pair by coal."""
     request = coal.DistanceRequest()
@@ -129,7 +124,7 @@ def coal_distances(shapes, pos, rot):
     request.gjk_tolerance = request.epa_tolerance = 1e-9
     request.gjk_max_iterations = request.epa_max_iterations = 1000
     distance, normal = [], []
-    made = {id(s): coal_shape(s) for s in shapes}
+    made = {id(s): twin(s) for s in shapes}
     for k in range(0, len(shapes), 2):
         a, b = made[id(shapes[k])], made[id(shapes[k + 1])]
         ta, tb = (coal.Transform3s(rot[m], pos[m]) for m in (k, k + 1))

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from coal_peer import grid_triangles
 from scipy.spatial.transform import Rotation
 
+from hilnode.jit import kernel
 from hilnode.record import Record
 from plant.collide import model
+from plant.collide import scene as scenes
+from plant.collide.mesh import Meshes
+from plant.collide.near import call_pair, pair_table
+from plant.collide.scene import view_scene
+
+
+@kernel
+def touch(scene, i, j, margin):
+    """What the engine does with a pair: the kernel of its kinds, through the table."""
+    s = view_scene(scene)
+    return call_pair(s.table[s.shape.kind[i], s.shape.kind[j]], scene, i, j, margin)
+
+
+@cache
+def empty_scene() -> scenes.Scene:
+    """A scene of nothing."""
+    none: Any = {"spare": 0, "joints": 0, "excluded": (), "margin": 0.0, "table": pair_table([])}
+    return scenes.build_scene([], np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3, 3)), **none)
 
 
 class Scene:
-    """Shape 0 before shape 1, whose asset number is 0; `hit` runs a pair kernel on the two."""
+    """Shape 0 before shape 1, whose asset number is 0; `touch` asks the table of pairs for the points of the two.
 
-    def __init__(self, kinds: list[int], sizes: list[list[float]], assets: Any = None) -> None:
+    All tests that go through the table share one compiled kernel for each pair of kinds. `assets` are Meshes or Fields;
+    `more` are further fields of the whole scene.
+    """
+
+    def __init__(self, kinds: list[int], sizes: list[list[float]], assets: Any = None, **more: Any) -> None:
         n = len(kinds)
         size = np.zeros((n, 4))
         for k, s in enumerate(sizes):
@@ -30,15 +55,25 @@ class Scene:
         self.placed, self.out = model.new_placed(n), model.new_manifold()
         self.placed.rot[:] = np.eye(3)
         self.records = [Record(self.shape), Record(self.placed), Record(assets) if assets else None, Record(self.out)]
-        self.assets = assets
+        self.assets, self.more = assets, more
+        if assets:
+            self.more |= {"mesh" if isinstance(assets, Meshes) else "field": assets}
+
+    @cached_property
+    def whole(self) -> Record:
+        """The scene as the engine has it."""
+        table = pair_table([(model.Kind(self.shape.kind[0]), model.Kind(self.shape.kind[1]))])
+        return Record(
+            empty_scene()._replace(shape=self.shape, placed=self.placed, out=self.out, table=table, **self.more)
+        )
+
+    def touch(self, margin: float = 0.0) -> int:
+        """Fill `out`; returns the number of points."""
+        return touch(self.whole.address, 0, 1, margin)
 
     def put(self, s: int, pos: Any, turn: Any = None) -> None:
         self.placed.pos[s] = pos
         self.placed.rot[s] = np.eye(3) if turn is None else turn
-
-    def hit(self, kernel: Callable[..., int], margin: float = 0.0) -> int:
-        a = [r.address for r in self.records if r]
-        return kernel(*a, margin)
 
     def local(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Copies of the points, normals and depths."""
@@ -54,9 +89,7 @@ def grid(n: int, half: float, height: Callable[[np.ndarray, np.ndarray], np.ndar
     x = np.linspace(-half, half, n)
     at_x, at_y = np.meshgrid(x, x, indexing="ij")
     vertex = np.stack([at_x, at_y, height(at_x, at_y)], -1).reshape(-1, 3)
-    i = np.arange(n * n).reshape(n, n)
-    a, b, c, d = i[:-1, :-1].ravel(), i[1:, :-1].ravel(), i[1:, 1:].ravel(), i[:-1, 1:].ravel()
-    return vertex, np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+    return vertex, grid_triangles(n, n)
 
 
 def hills(x: np.ndarray, y: np.ndarray) -> np.ndarray:

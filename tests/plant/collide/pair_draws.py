@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import trimesh
+from coal_peer import twin
 from mesh_scenes import block, grid
-from pair_truth import coal_twin, extents, faces, is_graph, signed_many
+from pair_truth import extents, faces, is_graph, signed_many
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
@@ -94,10 +95,11 @@ class Family:
         self.size = np.array([s.sizes() for s in self.shapes])
         self.bound = np.array([s.bound() for s in self.shapes])
         self.corners = [faces(s) for s in self.shapes]
+        self.some_point = np.array([c[0, 0] if len(c) else np.zeros(3) for c in self.corners])  # in each, in its frame
         self.triangles = np.concatenate(self.corners)
         self.first = np.cumsum([0, *(len(c) for c in self.corners)])
         self.graph = np.array([is_graph(s) for s in self.shapes])
-        self.twins = [coal_twin(s) for s in self.shapes]
+        self.twins = [twin(s) for s in self.shapes]
 
     def closed(self) -> np.ndarray:
         """Variants that are no ground."""

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from plant.collide.model import Kind
 
 Pair = tuple[Kind, Kind]
+FEATURES = 1 << 20
 ROUNDING = 2e-6
 LEVEL = 2e-5  # points fixed to a ring or rim that is level are listed for a lowest point that is deeper by as little
 DEEP = 0.02  # two minima side by side, of a core that runs through a shape, count as one
@@ -111,11 +112,13 @@ class Judge:
         return out[:, 0] - radius, normal * (1 - 2 * self.core), out[:, 0]
 
     def _is_inside(self, places: Places) -> np.ndarray:
-        """Whether the middle of one is inside a surface that is the other."""
+        """Whether a point of one is inside a surface that is the other, of two that do not cross."""
         inside = np.zeros(len(places.margin), bool)
         for s, f in enumerate(self.families):
             if f.kind > Kind.LINK:
-                inside |= f.signed(*self.side(places, s), np.ascontiguousarray(places.pos[:, 1 - s])) < 0.0
+                which, pos, rot = self.side(places, 1 - s)
+                point = pos + np.einsum("kij,kj->ki", rot, self.families[1 - s].some_point[which])
+                inside |= f.signed(*self.side(places, s), point) < 0.0
         return inside
 
     def _on_ground(self, places: Places) -> np.ndarray:
@@ -205,6 +208,15 @@ class Case:
             return rounding
         least = [f.size[:, :3].min(1)[w] for f, w in zip(self.judge.families, self.places.which.T, strict=True)]
         return rounding + FACES * np.abs(self.truth.distance) + RIM * np.minimum(*least)
+
+    def unsound(self) -> np.ndarray:
+        """Whether any point breaks the contract of pair kernels, whatever the truth is."""
+        q = self.points
+        wrong = ~(np.isfinite(q.point).all(1) & np.isfinite(q.depth))
+        wrong |= ~(np.abs(np.linalg.norm(q.normal, axis=1) - 1.0) < 1e-9)
+        wrong |= q.depth < -self.places.margin[q.pair] - 1e-12
+        wrong |= (q.feature < 0) | (q.feature >= FEATURES)
+        return np.bincount(q.pair[wrong], minlength=len(self.scale)) > 0
 
     def hit(self) -> np.ndarray:
         """Whether points are listed where there should be none, or none where there should be some."""

@@ -17,10 +17,11 @@ from typing import Any
 
 import coal
 import numpy as np
+from coal_peer import field_mesh
 
 from hilnode.jit import inline, kernel
 from plant.collide.model import Kind
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
+from plant.collide.shapes import Field, Hull, Mesh, Shape
 
 SPHERE, CAPSULE, BOX, CYLINDER, CONE = (int(k) for k in (Kind.SPHERE, Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE))
 PLANE, TORUS, LINK = int(Kind.PLANE), int(Kind.TORUS), int(Kind.LINK)
@@ -32,11 +33,8 @@ def faces(shape: Shape) -> np.ndarray:
     if isinstance(shape, (Hull, Mesh)):
         return np.ascontiguousarray((shape.vertices - shape.middle())[shape.triangles])
     if isinstance(shape, Field):
-        heights = np.asarray(shape.heights) - shape.middle()[2]
-        x, y = ((np.arange(n) - 0.5 * (n - 1)) * step for n, step in zip(heights.shape, shape.steps(), strict=True))
-        p = np.stack([*np.meshgrid(x, y, indexing="ij"), heights], -1)
-        a, b, c, d = p[:-1, :-1], p[1:, :-1], p[1:, 1:], p[:-1, 1:]
-        return np.concatenate([np.stack(t, 2).reshape(-1, 3, 3) for t in ((a, b, c), (a, c, d))])
+        vertices, triangles = field_mesh(shape)
+        return vertices[triangles]
     return np.zeros((0, 3, 3))
 
 
@@ -51,39 +49,6 @@ def _borders(triangles: np.ndarray) -> bool:
 
 
 # coal
-
-
-def coal_twin(shape: Shape) -> Any:
-    """The shape in coal; None of what coal has not. A field is a mesh of its triangles."""
-    match shape:
-        case Sphere(radius):
-            return coal.Sphere(radius)
-        case Capsule(radius, length):
-            return coal.Capsule(radius, length)
-        case Box(x, y, z):
-            return coal.Box(x, y, z)
-        case Cylinder(radius, height):
-            return coal.Cylinder(radius, height)
-        case Cone(radius, height):
-            return coal.Cone(radius, height)
-        case Plane():
-            return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
-        case Hull():
-            return coal.Convex.convexHull(_vectors(shape.vertices - shape.middle()), True, "Qt")
-        case Mesh() | Field():
-            corners, model, triangles = faces(shape), coal.BVHModelOBBRSS(), coal.StdVec_Triangle()
-            triangles.extend([coal.Triangle(3 * t, 3 * t + 1, 3 * t + 2) for t in range(len(corners))])
-            model.beginModel(len(corners), 3 * len(corners))
-            model.addSubModel(_vectors(corners.reshape(-1, 3)), triangles)
-            model.endModel()
-            return model
-    return None
-
-
-def _vectors(points: np.ndarray) -> Any:
-    made = coal.StdVec_Vec3s()
-    made.extend(list(np.ascontiguousarray(points)))
-    return made
 
 
 def coal_distances(one: list[Any], other: list[Any], pos: np.ndarray, rot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

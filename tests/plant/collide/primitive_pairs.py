@@ -7,21 +7,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import coal
-import numba
 import numpy as np
+from mesh_scenes import empty_scene
 from scipy.spatial.transform import Rotation
 
+from hilnode.jit import kernel
 from hilnode.record import Record
-from plant.collide.model import (
-    POINTS,
-    Kind,
-    Shapes,
-    new_manifold,
-    new_placed,
-    view_manifold,
-    view_placed,
-    view_shapes,
-)
+from plant.collide.model import POINTS, Kind, Placed, Shapes, new_placed
+from plant.collide.near import call_pair, pair_table
+from plant.collide.scene import view_scene
 
 
 class Body(NamedTuple):
@@ -54,33 +48,35 @@ class Found:
         return float(self.depth.max(initial=-np.inf))
 
 
-def runner(pair: Any) -> Any:
-    """A function `run(pairs of bodies, margin) -> list of Found` around a pair kernel."""
+@kernel
+def _one_by_one(scene, function, margin, count, point, normal, depth, feature):
+    """Shape 2 k against shape 2 k + 1 for every k."""
+    s = view_scene(scene)
+    for k in range(count.size):
+        count[k] = call_pair(function, scene, 2 * k, 2 * k + 1, margin)
+        for q in range(count[k]):
+            depth[k, q], feature[k, q] = s.out.depth[q], s.out.feature[q]
+            for d in range(3):
+                point[k, q, d], normal[k, q, d] = s.out.point[q, d], s.out.normal[q, d]
 
-    @numba.njit(nogil=True, error_model="numpy")
-    def loop(shapes, placed, manifold, margin, count, point, normal, depth, feature):
-        shape, place, out = view_shapes(shapes), view_placed(placed), view_manifold(manifold)
-        for k in range(count.size):
-            count[k] = pair(shape, place, 2 * k, 2 * k + 1, margin, out)
-            for q in range(count[k]):
-                depth[k, q], feature[k, q] = out.depth[q], out.feature[q]
-                for d in range(3):
-                    point[k, q, d], normal[k, q, d] = out.point[q, d], out.normal[q, d]
+
+def runner(first: Kind, second: Kind) -> Any:
+    """A function `run(pairs of bodies, margin) -> list of Found` by the kernel that the table has for two kinds."""
 
     def run(pairs: Sequence[tuple[Body, Body]], margin: float = 0.0) -> list[Found]:
         shapes, placed = lay_down([body for two in pairs for body in two])
-        manifold = Record(new_manifold())
+        scene, function = Record(empty_scene()._replace(shape=shapes, placed=placed)), pair_table([(first, second)])
         n = len(pairs)
         count, feature = np.zeros(n, np.int64), np.zeros((n, POINTS), np.int64)
         point, normal, depth = np.zeros((n, POINTS, 3)), np.zeros((n, POINTS, 3)), np.zeros((n, POINTS))
-        loop(shapes.address, placed.address, manifold.address, margin, count, point, normal, depth, feature)
+        _one_by_one(scene.address, int(function[first, second]), margin, count, point, normal, depth, feature)
         return [Found(point[k, :c], normal[k, :c], depth[k, :c], feature[k, :c]) for k, c in enumerate(count)]
 
     return run
 
 
-def lay_down(bodies: Sequence[Body]) -> tuple[Record, Record]:
-    """Records of shapes and of their places."""
+def lay_down(bodies: Sequence[Body]) -> tuple[Shapes, Placed]:
+    """Shapes and their places."""
     n = len(bodies)
     size, placed = np.zeros((n, 4)), new_placed(n)
     for k, body in enumerate(bodies):
@@ -89,8 +85,7 @@ def lay_down(bodies: Sequence[Body]) -> tuple[Record, Record]:
     kind = np.array([body.kind for body in bodies], np.int64)
     zero, one = np.zeros(n, np.int64), np.ones(n, np.int64)
     eye = np.tile(np.eye(3), (n, 1, 1))
-    shapes = Shapes(kind, zero, np.zeros((n, 3)), eye, size, np.ones(n), zero, one, one, zero - 1, one)
-    return Record(shapes), Record(placed)
+    return Shapes(kind, zero, np.zeros((n, 3)), eye, size, np.ones(n), zero, one, one, zero - 1, one), placed
 
 
 def random_turn(rng: np.random.Generator) -> np.ndarray:

@@ -1,35 +1,12 @@
-"""Random tori and links before random shapes that their sizes describe, and the kernels to run on them."""
+"""Random tori and links before random shapes that their sizes describe, and the kernels of the table to run on them."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from primitive_pairs import Body, Kind, random_turn, runner
 
-from hilnode.record import Record
-from plant.collide.field import build_fields, view_fields
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.mesh import build_meshes, view_meshes
-from plant.collide.ring import new_ring_scratch, shape_ring, sphere_ring, view_ring_scratch
-
-NOTHING = [Record(nothing) for nothing in (build_hulls([]), build_meshes([]), build_fields([]), new_ring_scratch())]
-HULLS, MESHES, FIELDS, SCRATCH = (record.address for record in NOTHING)
-
-
-@numba.njit(error_model="numpy")
-def _walked(shape, placed, i, j, margin, out):
-    h, m, f, s = view_hulls(HULLS), view_meshes(MESHES), view_fields(FIELDS), view_ring_scratch(SCRATCH)
-    return shape_ring(shape, placed, h, m, f, s, i, j, margin, out)
-
-
-@numba.njit(error_model="numpy")
-def _short_way(shape, placed, i, j, margin, out):
-    h, m, f, s = view_hulls(HULLS), view_meshes(MESHES), view_fields(FIELDS), view_ring_scratch(SCRATCH)
-    return sphere_ring(shape, placed, h, m, f, s, i, j, margin, out)
-
-
-rings = runner(_walked)
-balls = runner(_short_way)
+rings = runner(Kind.BOX, Kind.TORUS)  # the walk along the core, which serves balls too
+balls = runner(Kind.SPHERE, Kind.TORUS)
 OTHERS = {Kind.SPHERE: 1, Kind.CAPSULE: 2, Kind.BOX: 3, Kind.CYLINDER: 2, Kind.CONE: 2, Kind.PLANE: 0}
 KINDS = [*((kind, ring) for kind in (*OTHERS, Kind.TORUS) for ring in (Kind.TORUS, Kind.LINK)), (Kind.LINK, Kind.LINK)]
 MARGIN = 0.1

@@ -7,12 +7,12 @@ import pytest
 from primitive_pairs import Body, Found, Kind, coal_distance, random_turn, runner
 from scipy.spatial.transform import Rotation
 
-from plant.collide.box_box import RELATIVE, RIM, box_box, box_plane
+from plant.collide.box_box import RELATIVE, RIM
 
 EYE = np.eye(3)
 PLANE = Body(Kind.PLANE, ())
-boxes = runner(box_box)
-on_plane = runner(box_plane)
+boxes = runner(Kind.BOX, Kind.BOX)
+on_plane = runner(Kind.BOX, Kind.PLANE)
 
 
 def box(half: object, at: object = (0.0, 0.0, 0.0), turn: object = EYE) -> Body:

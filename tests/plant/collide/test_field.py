@@ -6,35 +6,17 @@ import coal
 import numpy as np
 import pytest
 import trimesh
+from coal_peer import mesh_twin
 from mesh_scenes import Scene, grid, hills, random_turn
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
-from hilnode.record import Record
 from plant.collide import field as fields
 from plant.collide.field import FieldError, build_fields, view_fields
-from plant.collide.field_convex import convex_field
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
+from plant.collide.model import Kind
 
 HALF, N = 2.0, 17
 STEP = 2 * HALF / (N - 1)
-NONE = Record(build_hulls([]))
-
-
-@kernel
-def sphere(s, p, f, o, margin):
-    return fields.sphere_field(view_shapes(s), view_placed(p), view_fields(f), 0, 1, margin, view_manifold(o))
-
-
-@kernel
-def capsule(s, p, f, o, margin):
-    return fields.capsule_field(view_shapes(s), view_placed(p), view_fields(f), 0, 1, margin, view_manifold(o))
-
-
-@kernel
-def convex(s, p, f, o, h, margin):
-    return convex_field(view_shapes(s), view_placed(p), view_hulls(h), view_fields(f), 0, 1, margin, view_manifold(o))
 
 
 @kernel
@@ -50,26 +32,8 @@ def field_scene(kind, size, height):
     return scene, vertex, triangle
 
 
-def solid_hit(scene, margin, faces=NONE):
-    a = [r.address for r in scene.records]
-    return convex(*a, faces.address, margin)
-
-
 def flat(x, y):
     return 0 * x
-
-
-def coal_mesh(vertex, triangle):
-    model = coal.BVHModelOBBRSS()
-    model.beginModel(len(triangle), len(vertex))
-    points, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
-    for v in vertex:
-        points.append(v)
-    for t in triangle:
-        faces.append(coal.Triangle(*(int(k) for k in t)))
-    model.addSubModel(points, faces)
-    model.endModel()
-    return model
 
 
 @pytest.mark.parametrize("count", [2000, pytest.param(100000, marks=pytest.mark.slow)])
@@ -86,7 +50,7 @@ def test_sphere_touches_where_trimesh_says_it_is_nearest(count):
         c = rng.dirichlet((1, 1, 1)) @ corners[t] + (0, 0, rng.uniform(-0.5, 1.4) * radius)
         scene.put(1, at, turn)
         scene.put(0, turn @ c + at)
-        n = scene.hit(sphere, 0.02)
+        n = scene.touch(0.02)
         near = np.linalg.norm(reachable - c, axis=1) < radius + 0.5
         q = trimesh.triangles.closest_point(corners[near], np.tile(c, (near.sum(), 1)))
         d = np.linalg.norm(q - c, axis=1)
@@ -116,7 +80,7 @@ def test_ball_sliding_over_a_flat_field_sees_no_edges():
         for y in (0.0, 0.0123, STEP):
             for height in (0.34, 0.1, -0.05, -0.8):
                 scene.put(0, (x, y, height))
-                assert scene.hit(sphere, 0.01) == 1
+                assert scene.touch(0.01) == 1
                 np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-12)
                 np.testing.assert_allclose(scene.out.depth[0], 0.35 - height, atol=1e-12)
                 np.testing.assert_allclose(scene.out.point[0], (x, y, 0.5 * (height - 0.35)), atol=1e-9)
@@ -124,24 +88,20 @@ def test_ball_sliding_over_a_flat_field_sees_no_edges():
 
 @pytest.mark.parametrize("p", [(9.0, 0, 0), (-9, 9, -3), (0, 1e9, 0), (2.5, 0, -0.1), (-2.4, -2.4, -5)])
 def test_outside_the_border_there_is_nothing(p):
-    for kind, size, run in ((0, [0.3], sphere), (1, [0.2, 0.1], capsule)):
+    for kind, size in ((0, [0.3]), (1, [0.2, 0.1]), (2, [0.2, 0.2, 0.2]), (3, [0.2, 0.2]), (4, [0.2, 0.2])):
         scene, _, _ = field_scene(kind, size, flat)
         scene.put(0, p)
-        assert scene.hit(run, 0.01) == 0
-    for kind, size in ((2, [0.2, 0.2, 0.2]), (3, [0.2, 0.2]), (4, [0.2, 0.2])):
-        scene, _, _ = field_scene(kind, size, flat)
-        scene.put(0, p)
-        assert solid_hit(scene, 0.01) == 0
+        assert scene.touch(0.01) == 0
 
 
 def test_a_height_that_changes_is_seen_at_once():
     scene, _, _ = field_scene(Kind.SPHERE, [0.1], flat)
     scene.put(0, (STEP, STEP, 0.5))
-    assert scene.hit(sphere) == 0
+    assert scene.touch() == 0
     set_height(scene.records[2].address, 0, 0, 9.0)  # of the other field
-    assert scene.hit(sphere) == 0
+    assert scene.touch() == 0
     scene.assets.height[scene.assets.first[1] + (N // 2 + 1) * N + N // 2 + 1] = 0.45
-    assert scene.hit(sphere) == 1
+    assert scene.touch() == 1
     np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-12)
     np.testing.assert_allclose(scene.out.depth[0], 0.05, atol=1e-12)
 
@@ -149,11 +109,11 @@ def test_a_height_that_changes_is_seen_at_once():
 @pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_capsule_has_the_distance_that_coal_finds(count):
     scene, vertex, triangle = field_scene(Kind.CAPSULE, [0.2, 0.5], hills)
-    rng, found, theirs, body = np.random.default_rng(8), 0, coal_mesh(vertex, triangle), coal.Capsule(0.2, 1.0)
+    rng, found, theirs, body = np.random.default_rng(8), 0, mesh_twin(vertex, triangle), coal.Capsule(0.2, 1.0)
     for _ in range(count):
         p, turn = rng.uniform((-1.2, -1.2, 0.2), (1.2, 1.2, 1.2)), random_turn(rng)
         scene.put(0, p, turn)
-        n = scene.hit(capsule, 0.15)
+        n = scene.touch(0.15)
         at, result = coal.Transform3s(turn, p), coal.DistanceResult()
         gap = coal.distance(body, at, theirs, coal.Transform3s(), coal.DistanceRequest(), result)
         if 0.001 < gap < 0.149:
@@ -168,7 +128,7 @@ def test_box_sliding_over_a_flat_field_has_four_points_straight_up():
     scene, _, _ = field_scene(Kind.BOX, [0.5, 0.3, 0.2], flat)
     for x in np.linspace(-1.0, 1.0, 121):
         scene.put(0, (x, 0.07 * x, 0.19), Rotation.from_euler("z", 30 + 7 * x, degrees=True).as_matrix())
-        n = solid_hit(scene, 0.02)
+        n = scene.touch(0.02)
         assert n == 4
         np.testing.assert_allclose(scene.out.normal[:n], [(0, 0, 1)] * n, atol=1e-12)
         np.testing.assert_allclose(scene.out.depth[:n], 0.01, atol=1e-12)
@@ -196,25 +156,25 @@ def test_solid_on_a_slope_reaches_as_low_as_its_support(kind, size):
         depth = rng.uniform(-0.04, 0.1)
         scene.put(1, at, whole)
         scene.put(0, whole @ ((low - depth) * normal) + at, whole @ turn)
-        n = solid_hit(scene, 0.05)
+        n = scene.touch(0.05)
         assert n >= 1
         assert abs(scene.out.depth[:n].max() - depth) < 1e-9
         np.testing.assert_allclose(scene.out.normal[:n], [whole @ normal] * n, atol=1e-9)
         scene.put(0, whole @ ((low + 0.051) * normal) + at, whole @ turn)
-        assert solid_hit(scene, 0.05) == 0
+        assert scene.touch(0.05) == 0
 
 
 def test_box_on_a_peak_and_in_a_ditch():
     scene, _, _ = field_scene(Kind.BOX, [0.5, 0.5, 0.1], lambda x, y: -0.3 * np.hypot(x, y))
     scene.put(0, (0.1, 0.05, 0.09))
-    n = solid_hit(scene, 0.0)
+    n = scene.touch(0.0)
     assert n == 1
     np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-9)
     np.testing.assert_allclose(scene.out.depth[0], 0.01, atol=1e-9)
     np.testing.assert_allclose(scene.out.point[0], (0, 0, -0.005), atol=1e-6)
     ditch, _, _ = field_scene(Kind.BOX, [0.3, 0.3, 0.3], lambda x, y: np.abs(x))
     ditch.put(0, (0, 0.1, 0.3 * np.sqrt(2) - 0.02), Rotation.from_euler("y", 45, degrees=True).as_matrix())
-    n = solid_hit(ditch, 0.0)
+    n = ditch.touch(0.0)
     normal = ditch.out.normal[:n]
     assert (normal[:, 0] > 0.7).any()
     assert (normal[:, 0] < -0.7).any()
@@ -228,11 +188,11 @@ def test_solids_over_hills_as_coal_sees_them():
         (Kind.CONE, [0.3, 0.3], coal.Cone(0.3, 0.6)),
     ):
         scene, vertex, triangle = field_scene(kind, size, hills)
-        theirs, rng, missed, touching, apart = coal_mesh(vertex, triangle), np.random.default_rng(3), 0, 0, 0
+        theirs, rng, missed, touching, apart = mesh_twin(vertex, triangle), np.random.default_rng(3), 0, 0, 0
         for _ in range(400):
             p, turn = rng.uniform((-1.3, -1.3, 0.1), (1.3, 1.3, 0.9)), random_turn(rng)
             scene.put(0, p, turn)
-            n = solid_hit(scene, 0.0)
+            n = scene.touch(0.0)
             at, result = coal.Transform3s(turn, p), coal.DistanceResult()
             gap = coal.distance(body, at, theirs, coal.Transform3s(), coal.DistanceRequest(), result)
             if gap > 1e-5:

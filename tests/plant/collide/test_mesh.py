@@ -9,6 +9,7 @@ import coal
 import numpy as np
 import pytest
 import trimesh
+from coal_peer import mesh_twin
 from mesh_scenes import Scene, block, grid, hills, random_turn
 
 from hilnode.jit import kernel
@@ -16,18 +17,7 @@ from hilnode.record import Record
 from plant.collide import mesh as meshes
 from plant.collide import mesh_round
 from plant.collide.mesh import MeshError, build_meshes, view_meshes
-from plant.collide.mesh_capsule import capsule_mesh
-from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
-
-
-@kernel
-def sphere(s, p, m, o, margin):
-    return mesh_round.sphere_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
-
-
-@kernel
-def capsule(s, p, m, o, margin):
-    return capsule_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
+from plant.collide.model import Kind
 
 
 @kernel
@@ -46,20 +36,6 @@ def brute(triangles, p):
     d = np.linalg.norm(q - p, axis=1)
     k = int(d.argmin())
     return d[k], q[k], k
-
-
-def coal_mesh(vertex, triangle):
-    model = coal.BVHModelOBBRSS()
-    model.beginModel(len(triangle), len(vertex))
-    points = coal.StdVec_Vec3s()
-    for v in vertex:
-        points.append(v)
-    faces = coal.StdVec_Triangle()
-    for t in triangle:
-        faces.append(coal.Triangle(*(int(k) for k in t)))
-    model.addSubModel(points, faces)
-    model.endModel()
-    return model
 
 
 # ---- the tree
@@ -122,8 +98,8 @@ def test_refit_equals_a_new_build():
     for p in np.random.default_rng(4).uniform(-2.5, 2.5, (200, 3)) * (1, 1, 0.2):
         fresh.put(0, p)
         old.put(0, p)
-        n = fresh.hit(sphere, 0.01)
-        assert n == old.hit(sphere, 0.01)
+        n = fresh.touch(0.01)
+        assert n == old.touch(0.01)
         order = [s.out.depth[:n].argsort() for s in (fresh, old)]
         np.testing.assert_allclose(fresh.out.point[:n][order[0]], old.out.point[:n][order[1]], atol=1e-12)
 
@@ -164,7 +140,7 @@ def check_sphere(rng, scene, vertex, triangle, margin):
     c = rng.dirichlet((1, 1, 1)) @ vertex[triangle[t]] + rng.uniform(0.3, 1.2) * radius * normal
     scene.put(1, at, turn)
     scene.put(0, turn @ c + at)
-    n = scene.hit(sphere, margin)
+    n = scene.touch(margin)
     distance, foot, _ = brute(vertex[triangle], c)
     if distance > radius + margin:
         assert n == 0
@@ -194,12 +170,12 @@ def test_sphere_touches_where_trimesh_says_it_is_nearest(count):
 
 def test_sphere_has_the_distance_that_coal_finds():
     vertex, triangle = grid(24, 3.0, hills)
-    theirs, scene = coal_mesh(vertex, triangle), Scene([0, 9], [[0.3], [1]], build_meshes([(vertex, triangle)]))
+    theirs, scene = mesh_twin(vertex, triangle), Scene([0, 9], [[0.3], [1]], build_meshes([(vertex, triangle)]))
     rng, ball, found = np.random.default_rng(5), coal.Sphere(0.3), 0
     for _ in range(300):
         p = rng.uniform((-2.5, -2.5, 0.3), (2.5, 2.5, 0.9))
         scene.put(0, p)
-        n = scene.hit(sphere, 0.2)
+        n = scene.touch(0.2)
         result = coal.DistanceResult()
         at = coal.Transform3s(np.eye(3), p)
         gap = coal.distance(ball, at, theirs, coal.Transform3s(), coal.DistanceRequest(), result)
@@ -230,7 +206,7 @@ def test_ball_sliding_over_a_flat_floor_sees_no_edges():
     for x, y in path:
         for height in (0.34, 0.2, 0.0, -0.05):
             scene.put(0, (x, y, height))
-            n = scene.hit(sphere, 0.01)
+            n = scene.touch(0.01)
             assert n == 1
             np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-12)
             np.testing.assert_allclose(scene.out.depth[0], 0.35 - height, atol=1e-12)
@@ -241,34 +217,34 @@ def test_ball_in_a_corner_and_on_a_ridge():
     hollow = grid(3, 1.0, lambda x, y: np.abs(x))
     scene = Scene([0, 9], [[0.5], [1]], build_meshes([hollow]))
     scene.put(0, (0, 0.1, 0.7))
-    n = scene.hit(sphere, 0.01)
+    n = scene.touch(0.01)
     _, normal, depth = scene.local(n)
     assert n == 2
     np.testing.assert_allclose(np.sort(normal[:, 0]), (-np.sqrt(0.5), np.sqrt(0.5)), atol=1e-12)
     np.testing.assert_allclose(depth, 0.5 - 0.7 * np.sqrt(0.5), atol=1e-12)
     ridge = Scene([0, 9], [[0.5], [1]], build_meshes([grid(3, 1.0, lambda x, y: -np.abs(x))]))
     ridge.put(0, (0.05, 0.1, 0.4))
-    assert ridge.hit(sphere, 0.01) == 1
+    assert ridge.touch(0.01) == 1
     np.testing.assert_allclose(ridge.out.normal[0], np.array((0.05, 0, 0.4)) / np.hypot(0.05, 0.4), atol=1e-12)
 
 
 def test_sphere_deep_inside_a_closed_mesh_is_pushed_out_by_the_nearest_face():
     scene = Scene([0, 9], [[0.1], [1]], build_meshes([block(1, 1, 1)]))
     scene.put(0, (0.1, 0.2, 0.55))
-    assert scene.hit(sphere, 0.01) == 1
+    assert scene.touch(0.01) == 1
     np.testing.assert_allclose(scene.out.normal[0], (0, 0, 1), atol=1e-12)
     np.testing.assert_allclose(scene.out.depth[0], 0.1 + 0.45, atol=1e-12)
     scene.put(0, (0.1, 0.2, 1.55))
-    assert scene.hit(sphere, 0.01) == 0
+    assert scene.touch(0.01) == 0
 
 
 def test_ball_beside_the_border_of_an_open_sheet_or_below_it():
     scene = Scene([0, 9], [[0.3], [1]], build_meshes([grid(5, 1.0, lambda x, y: 0 * x)]))
     scene.put(0, (1.1, 0.0, 0.2))
-    assert scene.hit(sphere) == 1
+    assert scene.touch() == 1
     np.testing.assert_allclose(scene.out.normal[0], np.array((0.1, 0, 0.2)) / np.hypot(0.1, 0.2), atol=1e-12)
     scene.put(0, (1.1, 0.0, -0.2))
-    assert scene.hit(sphere) == 0
+    assert scene.touch() == 0
 
 
 # ---- capsules
@@ -279,11 +255,11 @@ def test_capsule_has_the_distance_that_coal_finds(count):
     vertex, triangle = grid(16, 2.0, hills)
     scene = Scene([1, 9], [[0.2, 0.5], [1]], build_meshes([(vertex, triangle)]))
     rng, found = np.random.default_rng(8), 0
-    theirs, body = coal_mesh(vertex, triangle), coal.Capsule(0.2, 1.0)
+    theirs, body = mesh_twin(vertex, triangle), coal.Capsule(0.2, 1.0)
     for _ in range(count):
         p, turn = rng.uniform((-1.2, -1.2, 0.2), (1.2, 1.2, 1.2)), random_turn(rng)
         scene.put(0, p, turn)
-        n = scene.hit(capsule, 0.15)
+        n = scene.touch(0.15)
         result = coal.DistanceResult()
         at = coal.Transform3s(turn, p)
         gap = coal.distance(body, at, theirs, coal.Transform3s(), coal.DistanceRequest(), result)
@@ -300,7 +276,7 @@ def test_capsule_lying_on_a_floor_has_two_points_straight_up():
     lying = np.array([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]])
     for x in np.linspace(-1, 1, 101):
         scene.put(0, (x, 0.013, 0.18), lying)
-        assert scene.hit(capsule, 0.01) == 2
+        assert scene.touch(0.01) == 2
         np.testing.assert_allclose(scene.out.normal[:2], [(0, 0, 1)] * 2, atol=1e-12)
         np.testing.assert_allclose(np.sort(scene.out.point[:2, 0]), (x - 0.55, x + 0.55), atol=1e-9)
         assert scene.out.feature[0] != scene.out.feature[1]
@@ -309,7 +285,7 @@ def test_capsule_lying_on_a_floor_has_two_points_straight_up():
 def test_capsule_through_a_floor_is_lifted_out_by_its_lower_end():
     scene = Scene([1, 9], [[0.1, 1.0], [1]], build_meshes([grid(31, 3.0, lambda x, y: 0 * x)]))
     scene.put(0, (0.03, 0.05, 0.2))
-    n = scene.hit(capsule, 0.01)
+    n = scene.touch(0.01)
     assert n >= 1
     assert abs(scene.out.depth[:n].max() - 0.9) < 1e-9
     np.testing.assert_allclose(scene.out.normal[:n], [(0, 0, 1)] * n, atol=1e-12)

@@ -1,9 +1,12 @@
-"""The near phase: every pair of the table, and what the engine makes of the contacts that it lists."""
+"""The near phase: the table of pairs, and what the engine makes of the contacts that it lists.
+
+Every pair at random places is the subject of test_every_pair.py.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -12,14 +15,14 @@ import coal
 import numpy as np
 import pytest
 import trimesh
-from mesh_scenes import block, grid
+from coal_peer import twin
+from mesh_scenes import block, grid, touch
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
 from hilnode.record import Record
 from plant.collide.model import POINTS, Kind
-from plant.collide.near import call_pair, known_pairs, pair_table
-from plant.collide.scene import Placement, build_scene, view_scene
+from plant.collide.near import known_pairs, pair_table
+from plant.collide.scene import Placement, build_scene
 from plant.collide.shapes import (
     Box,
     Capsule,
@@ -41,7 +44,6 @@ G = 9.80665
 KNOWN = sorted(known_pairs())
 EVERY = list(combinations_with_replacement(Kind, 2))
 STRANGERS = next(p for p in EVERY if p not in KNOWN and Kind.PLANE not in p)  # two kinds that cannot touch
-FEATURES = 1 << 20
 SLACK = {(Kind.BOX, Kind.BOX): 0.0101}  # of the depth
 SHAPES: dict[Kind, Shape] = {
     Kind.SPHERE: Sphere(0.1),
@@ -62,18 +64,6 @@ SHAPES: dict[Kind, Shape] = {
 
 def names(pair: tuple[Kind, Kind]) -> str:
     return " on ".join(k.name.lower() for k in pair)
-
-
-def cases(pairs: Iterable[tuple[Kind, Kind]]) -> list[Any]:
-    """Parameters of a test over pairs."""
-    return [pytest.param(p, id=names(p)) for p in pairs]
-
-
-@kernel
-def touch(scene, i, j, margin):
-    """What the engine does with a pair: the kernel of its kinds, through the table."""
-    s = view_scene(scene)
-    return call_pair(s.table[s.shape.kind[i], s.shape.kind[j]], scene, i, j, margin)
 
 
 @dataclass
@@ -110,9 +100,6 @@ class Two:
     def put(self, s: int, at: np.ndarray, turn: np.ndarray) -> None:
         self.scene.placed.pos[s], self.scene.placed.rot[s] = at, turn
 
-    def moved(self, by: np.ndarray) -> None:
-        self.scene.placed.pos[0] += by
-
     def points(self, margin: float = 0.0, order: tuple[int, int] = (0, 1)) -> Points:
         n, out = touch(self.record.address, *order, margin), self.scene.out
         assert 0 <= n <= POINTS
@@ -139,68 +126,6 @@ def random_places(two: Two, seed: int, count: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("pair", cases(KNOWN))
-def test_every_pair_gives_sound_manifolds(pair: tuple[Kind, Kind]) -> None:
-    """Finite points, unit normals, depths within the margin, features of 20 bits; some touch and some do not."""
-    two, touched = Two(pair), 0
-    for _ in random_places(two, 1, 150):
-        found = two.points(0.02)
-        touched += len(found.depth) > 0
-        assert np.isfinite(found.point).all()
-        assert np.linalg.norm(found.normal, axis=1) == pytest.approx(np.ones(len(found.depth)), abs=1e-9)
-        assert (found.depth >= -0.02 - 1e-12).all()
-        assert np.isfinite(found.depth).all()
-        assert ((found.feature >= 0) & (found.feature < FEATURES)).all()
-    assert 15 < touched < 150
-
-
-@pytest.mark.parametrize("pair", cases(KNOWN))
-def test_a_pair_moved_as_one_keeps_its_depth(pair: tuple[Kind, Kind]) -> None:
-    """Depths do not change, and normals turn along, when the two are moved together: physics has no origin."""
-    two, rng, wrong = Two(pair), np.random.default_rng(2), 0
-    for _ in random_places(two, 3, 60):
-        pos, rot = two.scene.placed.pos.copy(), two.scene.placed.rot.copy()
-        before = two.points(0.01)
-        turn, by = Rotation.random(random_state=rng).as_matrix(), rng.uniform(-3, 3, 3)
-        for s in range(2):
-            two.put(s, turn @ pos[s] + by, turn @ rot[s])
-        after = two.points(0.01)
-        if len(before.depth) == 0 or len(after.depth) == 0:
-            wrong += max(before.deepest, after.deepest) > -0.01 + 1e-6
-        else:
-            wrong += abs(before.deepest - after.deepest) > 1e-6
-    assert wrong == 0
-
-
-@pytest.mark.parametrize("pair", [p for p in KNOWN if p[1] <= Kind.PLANE], ids=names)
-def test_convex_shapes_come_apart_along_the_normal(pair: tuple[Kind, Kind]) -> None:
-    """The first of two convex shapes, moved along the normal of its deepest point by that depth, just touches.
-
-    Boxes prefer a face to an edge that is better by less than one percent of the depth.
-    """
-    two, deep = Two(pair), 0
-    size, slack = min(s.bound() for s in two.shapes), SLACK.get(pair, 0.0)
-    for _ in random_places(two, 4, 150):
-        found = two.points()
-        if found.deepest <= 0.0:
-            continue
-        deep += 1
-        two.moved(found.way_out * (found.deepest + 1e-5 * size))
-        assert two.points().deepest <= 1e-6 * size + slack * found.deepest
-        two.moved(-found.way_out * 2e-3 * size)
-        assert two.points().deepest > 0.0
-    assert deep > 20
-
-
-@pytest.mark.parametrize("pair", cases(p for p in KNOWN if not {Kind.PLANE, Kind.FIELD} & {*p}))
-def test_shapes_whose_spheres_are_apart_do_not_touch(pair: tuple[Kind, Kind]) -> None:
-    two, rng = Two(pair), np.random.default_rng(6)
-    for _ in random_places(two, 5, 50):
-        way = rng.normal(size=3)
-        two.put(0, two.scene.placed.pos[1] + way / np.linalg.norm(way) * (two.far() + 0.02), np.eye(3))
-        assert len(two.points(0.01).depth) == 0
-
-
 @pytest.mark.parametrize("pair", [p for p in KNOWN if p[0] == p[1]], ids=names)
 def test_two_of_a_kind_see_each_other_alike(pair: tuple[Kind, Kind]) -> None:
     """Asked the other way round, depths are the same and the normal of the deepest point is turned about."""
@@ -222,31 +147,6 @@ def rock() -> Mesh:
     return Mesh(np.array(ball.vertices) * (1 + 0.05 * rng.standard_normal((642, 1))), np.array(ball.faces))
 
 
-def coal_shape(shape: Shape) -> Any:
-    """The same in coal."""
-    match shape:
-        case Sphere(radius):
-            return coal.Sphere(radius)
-        case Capsule(radius, length):
-            return coal.Capsule(radius, length)
-        case Box(x, y, z):
-            return coal.Box(x, y, z)
-        case Cylinder(radius, height):
-            return coal.Cylinder(radius, height)
-        case Cone(radius, height):
-            return coal.Cone(radius, height)
-    points = coal.StdVec_Vec3s()
-    points.extend(list(shape.corners() - shape.middle()))
-    if isinstance(shape, Hull):
-        return coal.Convex.convexHull(points, True, "Qt")
-    faces, model = coal.StdVec_Triangle(), coal.BVHModelOBBRSS()
-    faces.extend([coal.Triangle(*t) for t in shape.triangles.tolist()])
-    model.beginModel(len(faces), len(points))
-    model.addSubModel(points, faces)
-    model.endModel()
-    return model
-
-
 @pytest.mark.parametrize("kind", [k for k in Kind if k <= Kind.HULL], ids=lambda k: k.name.lower())
 def test_a_rough_rock_is_touched_only_where_coal_sees_it_touched(kind: Kind) -> None:
     """Apart by a millimetre or more there is no overlap, and with an overlap there is one.
@@ -254,7 +154,7 @@ def test_a_rough_rock_is_touched_only_where_coal_sees_it_touched(kind: Kind) -> 
     To coal a mesh is a surface, so only shapes whose middle is outside the rock can be said to be apart.
     """
     shapes = SHAPES[kind], rock()
-    two, theirs = Two((kind, Kind.MESH), shapes), [coal_shape(s) for s in shapes]
+    two, theirs = Two((kind, Kind.MESH), shapes), [twin(s) for s in shapes]
     wrong = missed = apart = 0
     for _ in random_places(two, 12, 400):
         places = [coal.Transform3s(r, p) for r, p in zip(two.scene.placed.rot, two.scene.placed.pos, strict=True)]

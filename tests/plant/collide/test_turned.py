@@ -7,9 +7,9 @@ import pytest
 from primitive_pairs import Body, Found, Kind, coal_distance, random_turn, runner
 from scipy.spatial.transform import Rotation
 
-from plant.collide.turned import BETTER, cone_plane, cylinder_plane
+from plant.collide.turned import BETTER
 
-RUN = {Kind.CYLINDER: runner(cylinder_plane), Kind.CONE: runner(cone_plane)}
+RUN = {kind: runner(kind, Kind.PLANE) for kind in (Kind.CYLINDER, Kind.CONE)}
 BOTH = pytest.mark.parametrize("kind", list(RUN), ids=lambda kind: kind.name.lower())
 PLANE = Body(Kind.PLANE, [])
 MARGIN = 0.1

@@ -9,14 +9,14 @@ import coal
 import numpy as np
 import pytest
 import trimesh
+from coal_peer import mesh_twin
 from mesh_scenes import Scene, block, grid, hills
 
 from hilnode.jit import kernel
 from hilnode.record import Record
 from plant.collide import mesh as meshes
-from plant.collide import mesh_round, wide
+from plant.collide import wide
 from plant.collide.mesh import MeshError, build_meshes, view_meshes
-from plant.collide.model import view_manifold, view_placed, view_shapes
 
 SIZES = (1, 2, 7, 8, 9, 63, 64, 65, 513, 1200)
 
@@ -40,11 +40,6 @@ def found(address, m, x, y, z, reach, numbers):
 @kernel
 def refit(address, m):
     meshes.refit(view_meshes(address), m)
-
-
-@kernel
-def sphere(s, p, m, o, margin):
-    return mesh_round.sphere_mesh(view_shapes(s), view_placed(p), view_meshes(m), 0, 1, margin, view_manifold(o))
 
 
 def loose(count: int, seed: int, offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -160,22 +155,12 @@ def test_levels_of_small_meshes_and_refusal_of_a_mesh_with_too_many():
         build_meshes([(np.eye(3), many)])
 
 
-def peer(vertex: np.ndarray, triangle: np.ndarray) -> coal.BVHModelOBBRSS:
-    model, points, faces = coal.BVHModelOBBRSS(), coal.StdVec_Vec3s(), coal.StdVec_Triangle()
-    points.extend(list(vertex))
-    faces.extend([coal.Triangle(*t) for t in triangle.tolist()])
-    model.beginModel(len(triangle), len(vertex))
-    model.addSubModel(points, faces)
-    model.endModel()
-    return model
-
-
 @pytest.mark.parametrize("surface", [lambda: grid(150, 20.0, hills), ball, needles], ids=["terrain", "ball", "needles"])
 @pytest.mark.parametrize("count", [700, pytest.param(34000, marks=pytest.mark.slow)])
 def test_sphere_is_as_far_as_coal_says(surface, count):
     """Spheres on the outside of a triangle somewhere: the gap to the mesh, and none beyond the margin."""
     vertex, triangle = surface()
-    made, theirs = build_meshes([(vertex, triangle)]), peer(vertex, triangle)
+    made, theirs = build_meshes([(vertex, triangle)]), mesh_twin(vertex, triangle)
     scene = Scene([0, 9], [[1.0], [1]], made)
     inner = np.flatnonzero((abs(vertex[triangle])[:, :, :2] < 0.8 * vertex[:, :2].max(axis=0)).all(axis=(1, 2)))
     where = np.arange(len(triangle)) if made.closed[0] else inner  # a sphere under a border is nobody's
@@ -187,7 +172,7 @@ def test_sphere_is_as_far_as_coal_says(surface, count):
         c = rng.dirichlet((1, 1, 1)) @ corners + normal / np.linalg.norm(normal) * radius * rng.uniform(1.0, 1.3)
         scene.shape.size[0, 0] = radius
         scene.put(0, c)
-        n = scene.hit(sphere, margin)
+        n = scene.touch(margin)
         gap = coal.distance(
             coal.Sphere(radius),
             coal.Transform3s(np.eye(3), c),
