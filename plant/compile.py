@@ -7,6 +7,7 @@ running engine can take new ones (see `live`). Both ways in write their entries 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,16 +18,21 @@ from hilnode.record import Record, zeros
 from hilnode.signals import nearest
 from plant import entries, ldl, model, order
 from plant.collide.model import Kind
+from plant.collide.moments import new_regions
 from plant.collide.near import known_pairs, pair_table
 from plant.collide.scene import Placement, Scene, build_scene
+from plant.collide.volume import KNOWN, build_volumes
 from plant.hashing import new_table
+from plant.natural.bed import bed_push_stage, bed_slopes_stage
 from plant.natural.builder import Options
 from plant.natural.core import Core
+from plant.natural.reactions import find_reactions
 from plant.natural.step import natural_stage
+from plant.smooth.bed_rows import bed_row_stage
 from plant.smooth.material import ForceLaw, force_law, smooth_table
-from plant.smooth.model import Law, new_response
+from plant.smooth.model import Law, new_bed, new_response
 from plant.spook import stages, step_stage
-from plant.stages import call_stage
+from plant.stages import Stages, call_stage
 from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
 
 STEPPERS = {s.name.lower(): s for s in model.Stepper}
@@ -63,6 +69,7 @@ class Engine:
     shapes_taken: int
     let_go: set[str] = field(default_factory=set)  # joints that hold again when their body is switched on
     core: Core | None = None  # in natural coordinates, if that is what steps
+    volumes: Record | None = None  # what tells volumes of overlap, if a material asks for them
 
     def step(self, count: int = 1) -> int:
         """Advance; 0 or the status that ended it."""
@@ -78,12 +85,10 @@ class Engine:
 
     def reaction(self, joint: str) -> NDArray[np.float64]:
         """What the locked rows of a joint push with [N, N m]: on b along the row, on a against it."""
+        j = self.joint_names.index(joint)
         if self.core is not None and joint in self.core.shared:
-            raise WorldError(
-                f"joint {joint!r} is shared points and vectors, which have no reaction of their own: "
-                "compile with natural=Options(share=False)"
-            )
-        return self.content.data.row.force[self.joint_names.index(joint)].copy()
+            return find_reactions(self.content, self.core.content)[j]
+        return self.content.data.row.force[j].copy()
 
     def gap(self) -> float:
         """The largest violation of a locked linear axis of a rigid joint [m]."""
@@ -133,12 +138,14 @@ def compile_world(
         len(world.couplings),
         len(world.springs),
         contacts,
+        contacts if any(m.law.law == Law.FOUNDATION for m in world.materials.values()) else 0,
     )
+    by_volume = overlapping(world, spare.shapes) if room.regions else set()
     setup = _setup(world, dt, stepper, solver, friction_rounds, sweeps, relaxation)
     materials, material_names = _materials(world, dt, by_force=stepper == "ali3p")
     made = model.Model(
         setup=setup,
-        stage=stages(natural_stage if stepper == "ali3p" else step_stage),
+        stage=_stages(natural=stepper == "ali3p", by_volume=room.regions > 0),
         body=zeros(model.Bodies, {"inertia": (room.bodies, 3, 3), "com": (room.bodies, 3)}, room.bodies),
         joint=zeros(model.Joints, entries.joint_shapes(room.joints), room.joints),
         coupling=zeros(model.Couplings, entries.coupling_shapes(room.couplings), room.couplings),
@@ -153,7 +160,11 @@ def compile_world(
     names = [b.name for b in bodies] + [""] * spare.bodies
     for k, body in enumerate(bodies):
         entries.write_body(made, data, k, body)
-    content = model.Engine(made, data, _scene(world, material_names, made, data, spare))
+    scene, volumes = _scene(world, material_names, made, data, spare), None
+    if room.regions:
+        volumes = Record(build_volumes(scene.hull, by_volume))
+        scene = scene._replace(volumes=volumes.address)
+    content = model.Engine(made, data, scene)
     engine = Engine(
         world,
         content,
@@ -163,6 +174,7 @@ def compile_world(
         [a.name for a in acts] + [""] * spare.actuators,
         material_names,
         len(world.shapes),
+        volumes=volumes,
     )
     number = {b.name: k for k, b in enumerate(bodies)}
     for k, joint in enumerate(joints):
@@ -181,6 +193,15 @@ def compile_world(
     else:
         _refuse_open_loops(engine)
     return engine
+
+
+def _stages(natural: bool, by_volume: bool) -> Stages:
+    """The pieces of the step; those for contacts by volume only if there are any."""
+    if not by_volume:
+        return stages(natural_stage if natural else step_stage)
+    if natural:
+        return stages(natural_stage, bed_push_stage, bed_slopes_stage)
+    return stages(step_stage, bed_row_stage)
 
 
 def _check(world: World, dt: float, stepper: str, solver: str) -> None:
@@ -233,10 +254,11 @@ class _Room:
     couplings: int
     springs: int
     contacts: int
+    regions: int  # contacts by volume
 
     @property
     def rows(self) -> int:
-        return self.actuators + self.springs + 3 * self.contacts + 6 * self.joints
+        return self.actuators + self.springs + 3 * (self.contacts + self.regions) + 6 * self.joints
 
     @property
     def nodes(self) -> int:
@@ -389,32 +411,59 @@ def place_shape(world: World, s: Placed, number: dict[str, int], materials: list
 
 def _meeting(world: World, spare: int) -> set[tuple[Kind, Kind]]:
     """Pairs of kinds, lower first, that may touch in this world. Refuses pairs of shapes that cannot."""
+    kinds, known = set(), known_pairs()
+    for one, other in _pairs_that_meet(world):
+        key = (one.shape.kind, other.shape.kind)
+        if key not in known and one.body != other.body:
+            raise WorldError(
+                f"{_both(one, other)}: such shapes cannot touch; give them masks that part them, or use hulls"
+            )
+        kinds.add(key)
+    return kinds | _kinds_to_come(world, spare)
+
+
+def overlapping(world: World, spare: int) -> set[tuple[Kind, Kind]]:
+    """Pairs of kinds, lower first, that may touch by volume. Refuses pairs of shapes whose overlap is not known."""
+    kinds = set()
+    for one, other in _pairs_that_meet(world):
+        if world.materials.get((one.material, other.material), Material()).law.law != Law.FOUNDATION:
+            continue
+        key = (one.shape.kind, other.shape.kind)
+        if key not in KNOWN and one.body != other.body:
+            raise WorldError(
+                f"{_both(one, other)}: law 'foundation' of {one.material!r} on {other.material!r} needs the volume "
+                "that they have in common, which is not known for such shapes; make one of them of hulls, give them "
+                "masks that part them, or a material with another law"
+            )
+        kinds.add(key)
+    return kinds | {key for key in _kinds_to_come(world, spare) if key in KNOWN}
+
+
+def _both(one: Placed, other: Placed) -> str:
+    return " and ".join(f"{s.shape.kind.name.lower()} on {s.body or 'the ground'}" for s in (one, other))
+
+
+def _kinds_to_come(world: World, spare: int) -> set[tuple[Kind, Kind]]:
+    """Pairs of kinds that shapes added to a running engine may make."""
+    simple = [k for k in Kind if k < Kind.HULL] if spare else []
+    return {(min(a, b), max(a, b)) for a in simple for b in [*simple, *(s.shape.kind for s in world.shapes)]}
+
+
+def _pairs_that_meet(world: World) -> Iterator[tuple[Placed, Placed]]:
+    """Pairs of shapes that may touch, the lower kind first; of many that are alike in all but their place, some."""
     moves = {n: b.kind == "dynamic" for n, b in world.bodies.items()}
     seen: dict[tuple[object, ...], Placed] = {}
-    for s in world.shapes:  # shapes that differ only in their place are alike here, two of a kind being enough
-        sort: tuple[object, ...] = (s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask)
+    for s in world.shapes:  # two of a sort are enough
+        sort: tuple[object, ...] = (s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask, s.material)
         if sort in seen and seen[sort].body != s.body:
             sort = (*sort, "another")
         seen.setdefault(sort, s)
-    kinds, known = set(), known_pairs()
-    alike = list(seen.values())
-    for one in alike:
-        for other in alike:
+    for one in seen.values():
+        for other in seen.values():
             if one.shape.kind > other.shape.kind or not (one.group & other.mask and other.group & one.mask):
                 continue
-            if not any(s.body is not None and moves[s.body] for s in (one, other)):
-                continue
-            key = (one.shape.kind, other.shape.kind)
-            if key not in known and one.body != other.body:
-                names = " and ".join(
-                    f"{k.name.lower()} on {s.body or 'the ground'}" for k, s in zip(key, (one, other), strict=True)
-                )
-                raise WorldError(f"{names}: such shapes cannot touch; give them masks that part them, or use hulls")
-            kinds.add(key)
-    if spare:
-        simple = [k for k in Kind if k < Kind.HULL]
-        kinds |= {(min(a, b), max(a, b)) for a in simple for b in [*simple, *(s.shape.kind for s in alike)]}
-    return kinds
+            if any(s.body is not None and moves[s.body] for s in (one, other)):
+                yield one, other
 
 
 def _data(world: World, room: _Room, made: model.Model) -> model.Data:
@@ -459,7 +508,9 @@ def _data(world: World, room: _Room, made: model.Model) -> model.Data:
         ),
         log=zeros(model.Log, {"count": (1,), "body": (COLLISIONS, 2), "point": (COLLISIONS, 3)}, COLLISIONS),
         warm=model.Warm(*new_table(nc)),
+        region=new_regions(room.regions),
         response=new_response(),
+        bed=new_bed(),
         bounded=zeros(
             model.Rows,
             {"count": (1,), "ga": (rows, 6), "gb": (rows, 6), "back": (rows, 12), "kept": (room.actuators,)},

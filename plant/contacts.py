@@ -7,7 +7,7 @@ The first tangent of a sliding contact points along the slip, so that the box is
 Friction is static while the contact does not slip, dynamic when it does. A contact that was deeper than its load can
 explain when it was found is parted by projection (see `project`), not by a push.
 
-Contacts of materials with a force law are written by `smooth.rows` instead.
+Contacts of materials with a force law are written by `smooth.rows` instead, volumes of overlap by `smooth.bed_rows`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
+from hilnode.record import address_of
 from plant.actuators import RESTING, UNSEEN, lift, row_speed
 from plant.algebra import cross
 from plant.hashing import clear, get
 from plant.hashing import put as remember
 from plant.smooth.rows import keep_smooth, smooth_rows
+from plant.stages import call_stage
 from plant.touch import choose_tangent, contact_row
 
 SPRING, CONTACT, TANGENT, SMOOTH = 3, 5, 6, 8
-RIGID = 0
+RIGID, FOUNDATION = 0, 6
 STEPS = 7
 TOUCHING = 0.005  # share of the margin across which adhesion still holds
 GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
@@ -60,11 +62,14 @@ def warm_contacts(contact, warm):
 def contact_rows(e):
     """Append a normal and two tangent rows for every contact in the list."""
     m, d, h = e.model, e.data, e.model.setup.h
-    contact, rows, state = d.contact, d.bounded, d.state
+    contact, rows, state, law = d.contact, d.bounded, d.state, m.material.smooth.law
     for c in range(contact.count[0]):
         a, b, pair = contact.body[c, 0], contact.body[c, 1], contact.pair[c]
-        if m.material.smooth.law[pair] != RIGID:
-            smooth_rows(e, c)
+        if law[pair] != RIGID:
+            if law[pair] == FOUNDATION:
+                call_stage(m.stage.bed, address_of(e), c)
+            else:
+                smooth_rows(e, c)
             continue
         n = contact.normal[c]
         k = rows.count[0]
@@ -141,7 +146,8 @@ def keep_rows(e):
     for c in range(contact.count[0]):
         if law[contact.pair[c]] != RIGID:
             contact.impulse[c, 0] = contact.impulse[c, 1] = 0.0  # one that does not push has no rows
-            keep_smooth(e, c)
+            if law[contact.pair[c]] != FOUNDATION:
+                keep_smooth(e, c)
     for k in range(rows.count[0]):
         c = rows.of[k]
         if rows.kind[k] < SPRING:

@@ -35,7 +35,7 @@ class Bound(IntEnum):
     TANGENT = 6
     HYDRAULIC = 7  # a cylinder with pressures, on a slide
     SMOOTH = 8  # normal of a contact with a force law; its two tangents follow
-    SMOOTH_TANGENT = 9
+    SMOOTH_TANGENT = 9  # and what else a force law says of the contact: spinning and rolling
 
 
 class Stepper(IntEnum):

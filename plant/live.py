@@ -25,7 +25,7 @@ from plant.collide.far.model import STALE
 from plant.collide.far.pairs import exclude
 from plant.collide.model import Kind
 from plant.collide.scene import Placement, write_shape
-from plant.compile import Engine, check_body, place_shape
+from plant.compile import Engine, check_body, overlapping, place_shape
 from plant.kinds import BodyKind
 from plant.world import Placed, World, WorldError, rotated
 
@@ -153,6 +153,8 @@ def _check_shapes(engine: Engine, new: list[Placed]) -> None:
         if s.material not in engine.material_names:
             hint = nearest(s.material, engine.material_names)
             raise WorldError(f"shape on {s.body!r}: material {s.material!r} is not one of those at compile: {hint}")
+    if engine.volumes is not None:
+        overlapping(engine.world, 0)
     if len(_free_shapes(engine)) < len(new):
         raise WorldError(f"no room for {len(new)} shapes: compile with Spare(shapes=...) to reserve some")
 

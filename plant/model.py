@@ -12,12 +12,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hilnode.record import F1, F2, F3, I1, I2, viewer
+from plant.collide.moments import Regions
 from plant.collide.scene import Scene
 from plant.hydraulics import Chambers, Cylinders
 from plant.kinds import BodyKind, Bound, Solver, Stepper, Turning
 from plant.ldl import Factor
 from plant.order import Pattern, Sketch
-from plant.smooth.model import Response, Smooth
+from plant.smooth.model import Bed, Response, Smooth
 from plant.stages import Stages
 
 __all__ = ["BodyKind", "Bound", "Solver", "Stepper", "Turning"]  # handed on
@@ -247,7 +248,8 @@ class Contacts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Bounded rows of this step: actuators, springs, then contacts with two friction rows each, rigid or smooth.
+    """Bounded rows of this step: actuators, springs, then contacts with two friction rows each, rigid or smooth, and
+    three more for spinning and rolling if they are volumes.
 
     They are written by `actuators`, `springs` and `contacts`, and solved by `newton` or `sweep`.
     """
@@ -342,7 +344,9 @@ class Data(NamedTuple):
     contact: Contacts
     log: Log
     warm: Warm
+    region: Regions  # of contacts by volume
     response: Response  # of the smooth contact at hand
+    bed: Bed  # of the contact by volume at hand
     bounded: Rows
     target: Targets
     chamber: Chambers

@@ -16,7 +16,6 @@ Three steppers differ in how the joint rows are stabilised: `spook`, `linearised
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from hilnode.jit import kernel
 from hilnode.record import address_of
@@ -33,7 +32,7 @@ from plant.project import ROUNDS, settle
 from plant.sleep import fall_asleep, wake_pushed, wake_touched
 from plant.solve import solve_rows, sort_rows
 from plant.springs import spring_rows
-from plant.stages import Stages, call_stage, compiled_stage
+from plant.stages import Stage, Stages, address_of_stage, call_stage
 from plant.sweep import lock_rows
 
 OK, NOT_FINITE, CONTACTS_FULL = 0, 1, 100
@@ -63,9 +62,11 @@ def collide_stage(address, unused):
         d.state.vel,
         d.state.asleep,
         m.material.pair,
+        m.material.smooth.law,
         m.setup.margin,
         m.setup.h,
         d.contact,
+        d.region,
     )
 
 
@@ -85,10 +86,10 @@ def step_stage(address, count):
     return 0
 
 
-def stages(step_piece: Callable[[int, int], int] = step_stage) -> Stages:
+def stages(step_piece: Stage = step_stage, bed: Stage | None = None, bed_slopes: Stage | None = None) -> Stages:
     """The addresses of the pieces, which are compiled now if they never were; `solve` only if `step` needs it."""
-    solve = int(compiled_stage(solve_stage).address) if step_piece is step_stage else 0
-    return Stages(int(compiled_stage(collide_stage).address), solve, int(compiled_stage(step_piece).address))
+    solve = solve_stage if step_piece is step_stage else None
+    return Stages(*(address_of_stage(s) for s in (collide_stage, solve, step_piece, bed, bed_slopes)))
 
 
 @kernel

@@ -1,4 +1,5 @@
-"""The step in three compiled pieces that call each other through their addresses: collide, solve, step.
+"""The step in a few compiled pieces that call each other through their addresses: collide, solve, step, and what only
+some worlds need.
 
 numba compiles a kernel together with all that it calls, and again for each of its callers. The pieces are what a step
 spends its time in, so a call through a pointer costs nothing that can be seen, and each is compiled once, whoever
@@ -22,12 +23,17 @@ _STAGE = ir.FunctionType(_I64, [_I64, _I64])
 _SIGNATURE = types.int64(types.int64, types.int64)
 
 
+Stage = Callable[[int, int], int]
+
+
 class Stages(NamedTuple):
-    """Addresses of the pieces."""
+    """Addresses of the pieces; 0 = not needed."""
 
     collide: int
     solve: int
     step: int
+    bed: int  # push of a contact by volume: its rows, or its share of the residual
+    bed_slopes: int  # and its share of the tangent matrix, in natural coordinates
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -41,6 +47,11 @@ def call_stage(typing: Any, function: Any, engine: Any, argument: Any) -> Any:
 
 
 @cache
-def compiled_stage(function: Callable[[int, int], int]) -> Any:
+def compiled_stage(function: Stage) -> Any:
     """`function(engine, argument)` behind a C pointer, compiled when it is first asked for."""
     return exported(_SIGNATURE)(function)
+
+
+def address_of_stage(function: Stage | None) -> int:
+    """Where the compiled piece is; 0 for none."""
+    return 0 if function is None else int(compiled_stage(function).address)

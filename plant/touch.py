@@ -30,6 +30,18 @@ def contact_row(point, state, rows, k, a, b, nx, ny, nz):
         put(rows.gb[k], -1.0, nx, ny, nz, px, py, pz)
 
 
+@inline
+def spin_row(rows, k, a, b, x, y, z):
+    """Row `k`: angular speed of a against b about (x, y, z)."""
+    rows.a[k], rows.b[k], rows.slot[k] = a, b, -1
+    for i in range(6):
+        rows.ga[k, i] = rows.gb[k, i] = 0.0
+    if a >= 0:
+        put(rows.ga[k], 1.0, 0.0, 0.0, 0.0, x, y, z)
+    if b >= 0:
+        put(rows.gb[k], -1.0, 0.0, 0.0, 0.0, x, y, z)
+
+
 @kernel
 def choose_tangent(contact, c, state, slow):
     """Along the slip if it slides, else as in the last step, else any; returns the speed of the slip."""
@@ -50,6 +62,17 @@ def choose_tangent(contact, c, state, slow):
         size = math.sqrt(vx * vx + vy * vy + vz * vz)
     t[0], t[1], t[2] = vx / size, vy / size, vz / size
     return slip
+
+
+@inline
+def spin_between(state, a, b):
+    """Angular velocity of the first body against the second."""
+    x, y, z = 0.0, 0.0, 0.0
+    if a >= 0:
+        x, y, z = state.vel[a, 3], state.vel[a, 4], state.vel[a, 5]
+    if b >= 0:
+        x, y, z = x - state.vel[b, 3], y - state.vel[b, 4], z - state.vel[b, 5]
+    return x, y, z
 
 
 @inline

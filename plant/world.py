@@ -571,13 +571,20 @@ class World:
         smc                   Hertz and Mindlin with history: stiffness [N/m^1.5], shear_stiffness [N/m^1.5] (Mindlin's)
         wang                  F = k d^n (1 + 3/2 a r) + c r: stiffness, exponent n (1), dissipation a [s/m] (1 -
                               restitution: as at 1 m/s), damping c [N s/m], shear_stiffness [N/m], shear_damping [N s/m]
+        foundation            an elastic layer that the whole overlap of the shapes presses on, a column of length z
+                              with the pressure E / h z (1 + a r): modulus E [Pa] and layer h [m] (of both bodies
+                              together, or one for each), dissipation a [s/m] (0.5), friction, slow [m/s] (0.001:
+                              below it friction fades with the slip, so that bodies on a slope creep). It resists
+                              rolling and spinning too. For spheres, capsules, boxes, cylinders, cones and hulls, on
+                              each other and on planes, meshes and fields
 
         with depth d, rate r of approach, first rate r0. Instead of a stiffness, for Hertz's exponent 1.5: `young` [Pa]
         and `poisson` (one for both, or one for each), `radius` [m] of a sphere on a plane or of two spheres. The force
         laws take `viscous` friction [N s/m]; the first three stick by bristles: bristle_stiffness [N/m],
         bristle_damping [N s/m], stick_speed [m/s], by default from load, mass and step, and strain (1: share of the
         stretch left when they give way). A contact should last ten steps or more, pi sqrt(m / k) if it is linear. The
-        dissipation of wang goes with the load and hardly damps a body at rest: give it a damping too.
+        dissipation of wang and of the foundation goes with the load and hardly damps a body at rest: give wang a
+        damping too.
         """
         if law != "rigid":
             try:

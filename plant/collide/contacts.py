@@ -2,6 +2,9 @@
 
 Fast bodies do not tunnel: boxes are stretched by what a body may travel in two steps, and points are listed across
 that distance; a contact that is not yet touching only limits how far the gap may close.
+
+A pair whose materials have the law of the elastic foundation gets one contact: the centroid of the overlap, its mean
+depth and the normal of the contact plane. If they only come near, it is their nearest point.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ import math
 from hilnode.jit import inline, kernel
 from hilnode.record import address_of
 from plant.collide.far.dynamic import find_pairs
+from plant.collide.moments import keep_region, mean_depth
 from plant.collide.near import call_pair
 from plant.collide.place import place_shapes
 from plant.collide.reduce import reduce
+from plant.collide.volume import overlap, view_volumes
+from plant.smooth.model import Law
 
 FEATURES = 20  # bits of a feature within its pair
 MOST = 4  # points kept of one pair: what holds a face steady
+FOUNDATION = int(Law.FOUNDATION)
 AHEAD = 2.0  # steps of travel across which points are listed
 
 
@@ -48,8 +55,9 @@ def _stretch(scene, vel, time, margin):
 
 
 @kernel
-def find_contacts(scene, pos, rot, vel, asleep, material_pair, margin, h, contact):
-    """Fill the contact list; returns how many pairs or points found no room."""
+def find_contacts(scene, pos, rot, vel, asleep, material_pair, law, margin, h, contact, region):
+    """Fill the contact list, and `region` where the law of a pair of materials asks for a volume; returns how many
+    pairs or points found no room."""
     shape, out = scene.shape, scene.out
     contact.count[0] = 0
     if shape.kind.size == 0:
@@ -67,6 +75,10 @@ def find_contacts(scene, pos, rot, vel, asleep, material_pair, margin, h, contac
         count = reduce(out, call_pair(function, here, i, j, reach), MOST)
         name = (i * shapes + j) << FEATURES
         pair = material_pair[shape.material[i], shape.material[j]]
+        if law[pair] == FOUNDATION:
+            if count > 0:
+                left_out += _list_volume(scene, contact, region, count, i, j, pair, name)
+            continue
         for k in range(count):
             left_out += _list(contact, out, k, shape.body[i], shape.body[j], pair, name)
     return left_out
@@ -84,3 +96,32 @@ def _list(contact, out, k, a, b, pair, name):
     contact.depth[n], contact.pair[n], contact.feature[n] = out.depth[k], pair, name + out.feature[k]
     contact.count[0] = n + 1
     return 0
+
+
+@kernel
+def _list_volume(scene, contact, region, count, i, j, pair, name):
+    """Add the overlap of two shapes as one contact, or their nearest point; 1 if there was no room for it."""
+    c, shape, out, near = contact.count[0], scene.shape, scene.out, 0
+    if c == contact.depth.size:
+        return 1
+    for k in range(1, count):
+        if out.depth[k] > out.depth[near]:
+            near = k
+    deep = out.depth[near] > 0.0
+    out.depth[near], out.feature[near] = min(out.depth[near], 0.0), 0
+    _list(contact, out, near, shape.body[i], shape.body[j], pair, name)
+    region.volume[c] = 0.0
+    if deep and overlap(address_of(scene), scene.volumes, i, j) == 1:
+        found = view_volumes(scene.volumes).out
+        keep_region(found, region, c)
+        contact.depth[c] = mean_depth(found.volume[0], found.area[0])
+        for k in range(3):
+            contact.point[c, k], contact.normal[c, k] = found.centroid[k], found.normal[k]
+    return 0
+
+
+@inline
+def shapes_of(scene, feature):
+    """The two shapes whose contact this is."""
+    pair, shapes = feature >> FEATURES, scene.shape.kind.size
+    return pair // shapes, pair % shapes

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1
+from hilnode.record import F1, F2, F3, I1, zeros
 from plant.collide.model import Kind
 from plant.collide.triangle import dot, out_of, product, sub, unit
 
@@ -50,6 +50,16 @@ class Overlap(NamedTuple):
     patch: F2  # [3, 3] inertia of the patch about `point`, for 1 kg/m^2, m^4
 
 
+class Regions(NamedTuple):
+    """What contacts by volume know beyond their place in the list of contacts, where the centroid is their point."""
+
+    volume: F1  # [c] m^3; 0 = they only come near
+    area: F1  # [c] m^2
+    at: F2  # [c, 3] centroid of the patch, m
+    inertia: F3  # [c, 3, 3] of the volume, m^5
+    patch: F3  # [c, 3, 3] inertia of the patch, m^4
+
+
 class Sums(NamedTuple):
     """Integrals so far, in the frame of shape j and about `origin`."""
 
@@ -66,9 +76,32 @@ def new_overlap() -> Overlap:
     return Overlap(np.zeros(1, np.int64), one, np.zeros(3), square, np.zeros(3), one.copy(), np.zeros(3), square.copy())
 
 
+def new_regions(count: int) -> Regions:
+    """Room for so many contacts by volume."""
+    square = (count, 3, 3)
+    made: Regions = zeros(Regions, {"at": (count, 3), "inertia": square, "patch": square}, count)
+    return made
+
+
 def new_sums() -> Sums:
     """Room for the integrals of one pair."""
     return Sums(np.zeros(4), np.zeros(10), np.zeros(30), np.zeros(10))
+
+
+@inline
+def mean_depth(volume, area):
+    """How deep an overlap is: the mean over its patch, or the side of a cube if one shape is inside the other [m]."""
+    return volume / area if area > 0.0 else volume ** (1.0 / 3.0)
+
+
+@kernel
+def keep_region(out, region, c):
+    """Overlap `out` as that of contact `c`."""
+    region.volume[c], region.area[c] = out.volume[0], out.area[0]
+    for k in range(3):
+        region.at[c, k] = out.point[k]
+        for m in range(3):
+            region.inertia[c, k, m], region.patch[c, k, m] = out.inertia[k, m], out.patch[k, m]
 
 
 @kernel

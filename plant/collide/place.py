@@ -82,6 +82,13 @@ def place_shapes(shape, placed, pos, rot):
 
 
 @kernel
+def place_shape(shape, placed, s, pos, rot):
+    """Frame and box of one shape, on a body at `pos` [3], turned by `rot` [3, 3]."""
+    for k in range(3):
+        _place_axis(shape, placed, s, k, pos[k], rot[k, 0], rot[k, 1], rot[k, 2])
+
+
+@kernel
 def place_ground(shape, placed):
     """Frames and boxes of the shapes of the ground, enabled or not: once, for they never move."""
     for s in range(shape.kind.size):

@@ -42,6 +42,7 @@ class Scene(NamedTuple):
     crossing: Crossing
     ring: RingScratch
     table: I2  # [kind, kind] address of the kernel of each pair of kinds, 0 = they never meet
+    volumes: int = 0  # address of what tells volumes of overlap (`volume`), 0 = no material asks for it
 
 
 view_scene = viewer(Scene)

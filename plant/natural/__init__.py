@@ -9,7 +9,9 @@ The rooms:
     rows            constraints, drives and springs: one function of the coordinates each
     tangent         residual and tangent matrix
     touch           contact forces
+    bed             those of volumes of overlap
     step            the step
+    reactions       what joints carry that are nothing but shared points
 
 Bodies are read from and written to the same state as in the other core, so collision detection, joints, sensors and the
 node see no difference.

@@ -54,7 +54,7 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
     touch_shapes = {
         "share": (c, 2, 4),
         "weight": (c, 3, 3),
-        **dict.fromkeys(("start", "told", "stretch", "next"), (c, 3)),
+        **dict.fromkeys(("start", "told", "stretch", "next", "push"), (c, 3)),
     }
     square = (room.bodies + 1, 4, 4)
     return natural.Natural(
@@ -65,8 +65,19 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
         row=zeros(natural.Rows, row_shapes, r),
         solution=_solution(4 * room.bodies, c),
         touch=zeros(natural.Touches, touch_shapes, c),
+        bed=_beds(len(e.data.region.volume)),
         report=np.zeros(natural.Told.COUNT),
+        pressed=natural.Pressed(*np.zeros((3, len(e.data.region.volume), 3))),
     )
+
+
+def _beds(contacts: int) -> natural.Beds:
+    """Room for the rows of so many contacts by volume."""
+    rows = 6 * contacts
+    shapes = {"entity": (8 * rows,), "slope": (8 * rows, 3), "pos": (2, 3), "rot": (2, 3, 3), "vel": (2, 6)}
+    made: natural.Beds = zeros(natural.Beds, shapes, rows)
+    made.first[:] = 8 * np.arange(rows)
+    return made
 
 
 def _solution(nodes: int, contacts: int) -> natural.Solution:

@@ -2,7 +2,7 @@
 
 Every locked axis of a joint becomes either a shared entity or rows; drives, limits, friction, springs, cylinders and
 couplings become rows on the coordinate that they act on. A joint that gives way on purpose is a row that pulls instead
-of one that holds. One that may break is written as rows, because what is shared has no multiplier.
+of one that holds. One that may break is written as rows, because what is shared has no multiplier within the step.
 """
 
 from __future__ import annotations
@@ -308,6 +308,7 @@ class Builder:
             if kind == Bound.LIMIT:
                 row.role = Role.STOP
                 row.low, row.high = (-math.inf, 0.0) if act.side[k] > 0 else (0.0, math.inf)
+                row.damping = float(act.bounce[k])
             elif kind == Bound.SPRING:
                 row.role = Role.PULL
                 row.stiffness, row.damping = _spring_of(act.sigma[k], act.upsilon[k], self.e.model.setup.h)

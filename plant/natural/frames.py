@@ -113,29 +113,35 @@ def give_poses(e, n):
     for b in range(e.model.body.mass.size):
         if e.model.body.kind[b] != DYNAMIC:
             continue
-        pos, vel, rot, part, of = state.pos[b], state.vel[b], frame.rot[b], n.frame.part[b], n.frame.of[b]
-        wx, wy, wz = 0.0, 0.0, 0.0
-        for i in range(3):
-            pos[i] = vel[i] = 0.0
-            for k in range(4):
-                pos[i] += part[k, 0] * ent.q[of[k], i]
-                vel[i] += part[k, 0] * ent.v[of[k], i]
-        for axis in range(3):
-            ux, uy, uz = 0.0, 0.0, 0.0
-            for i in range(3):
-                rot[i, axis] = 0.0
-            for k in range(4):
-                s, x = part[k, 1 + axis], of[k]
-                for i in range(3):
-                    rot[i, axis] += s * ent.q[x, i]
-                ux, uy, uz = ux + s * ent.v[x, 0], uy + s * ent.v[x, 1], uz + s * ent.v[x, 2]
-            cx, cy, cz = cross(rot[0, axis], rot[1, axis], rot[2, axis], ux, uy, uz)
-            wx, wy, wz = wx + 0.5 * cx, wy + 0.5 * cy, wz + 0.5 * cz
-        vel[3], vel[4], vel[5] = wx, wy, wz
-        quaternion_of(rot, state.quat[b])
-        if not math.isfinite(pos[0] + pos[1] + pos[2] + vel[0] + vel[1] + vel[2] + wx + wy + wz + state.quat[b, 0]):
+        pos, v = state.pos[b], state.vel[b]
+        frame_of(ent, n.frame.of[b], n.frame.part[b], pos, frame.rot[b], v)
+        quaternion_of(frame.rot[b], state.quat[b])
+        if not math.isfinite(pos[0] + pos[1] + pos[2] + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + state.quat[b, 0]):
             return 1 + b
     return 0
+
+
+@kernel
+def frame_of(ent, of, part, pos, rot, vel):
+    """Place, axes and velocities of a body that is made of the entities `of` [4]."""
+    wx, wy, wz = 0.0, 0.0, 0.0
+    for i in range(3):
+        pos[i] = vel[i] = 0.0
+        for k in range(4):
+            pos[i] += part[k, 0] * ent.q[of[k], i]
+            vel[i] += part[k, 0] * ent.v[of[k], i]
+    for axis in range(3):
+        ux, uy, uz = 0.0, 0.0, 0.0
+        for i in range(3):
+            rot[i, axis] = 0.0
+        for k in range(4):
+            s, x = part[k, 1 + axis], of[k]
+            for i in range(3):
+                rot[i, axis] += s * ent.q[x, i]
+            ux, uy, uz = ux + s * ent.v[x, 0], uy + s * ent.v[x, 1], uz + s * ent.v[x, 2]
+        cx, cy, cz = cross(rot[0, axis], rot[1, axis], rot[2, axis], ux, uy, uz)
+        wx, wy, wz = wx + 0.5 * cx, wy + 0.5 * cy, wz + 0.5 * cz
+    vel[3], vel[4], vel[5] = wx, wy, wz
 
 
 @kernel

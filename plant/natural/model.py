@@ -134,8 +134,8 @@ class Rows(NamedTuple):
     low: F1  # bounds of the force
     high: F1
     active: I1  # [r] 1 = holds now
-    k: F1  # of PULL: stiffness and damping; of OIL: damping
-    c: F1
+    k: F1  # of PULL: stiffness; of STOP: the rate at the beginning of the step
+    c: F1  # of PULL and OIL: damping; of STOP: restitution
     joint: I1  # [r] whose reaction it is, -1 = none
     slot: I1  # [r] row of that joint
     actuator: I1  # [r] -1 = none
@@ -166,9 +166,31 @@ class Touches(NamedTuple):
     next: F2  # [contact, 3] and at its end
     mass: F1
     load: F1  # [N]
+    push: F2  # [contact, 3] force on the first body [N]
     first: F1  # [m/s] speed at which the contact began
     depth: F1  # [m]
     weight: F3  # [contact, 3, 3] its share of the tangent matrix
+
+
+class Beds(NamedTuple):
+    """Contacts by volume within a step: six rows each (see `smooth.model.Bed`), row 6 c + i for way i of contact c."""
+
+    first: I1  # [row] its terms
+    free: I1  # [row] how many: entities that are not known
+    entity: I1  # [t]
+    slope: F2  # [t, 3] gradient
+    weight: F1  # [row] of its slopes in the tangent matrix
+    pos: F2  # [2, 3] the bodies of the contact at hand, at the coordinates of the iteration
+    rot: F3  # [2, 3, 3]
+    vel: F2  # [2, 6]
+
+
+class Pressed(NamedTuple):
+    """What contacts by volume push their first body with, as the last iteration has it."""
+
+    point: F2  # [contact, 3] world [m]
+    force: F2  # [contact, 3] there [N]
+    torque: F2  # [contact, 3] [N m]
 
 
 class Natural(NamedTuple):
@@ -181,7 +203,9 @@ class Natural(NamedTuple):
     row: Rows
     solution: Solution
     touch: Touches
+    bed: Beds
     report: F1  # [Told]
+    pressed: Pressed
 
 
 class Told(IntEnum):

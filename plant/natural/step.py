@@ -3,7 +3,7 @@
     collide             the contact list
     predict             q, v with the acceleration of the step before (eq. 2.12, 2.13)
     iterate             residual, tangent, correction, multipliers (eq. 2.58-2.61); a fixed budget of iterations
-    project             velocities, then accelerations, onto the constraints (eq. 2.64-2.80)
+    project             velocities, then accelerations, onto the constraints (eq. 2.64-2.80); limits bounce
     give poses          bodies, joints and sensors see what they would see in the other core
 
 The factor of the last iteration serves the projections (Cuadrado's choice), or the matrix is made anew from masses
@@ -12,7 +12,9 @@ alone (Bayo and Ledesma's): `Method.own_mass`.
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
+import math
+
+from hilnode.jit import inline, kernel
 from hilnode.record import address_of
 from plant.contacts import remember_contacts, warm_contacts
 from plant.fields import apply_fields
@@ -49,6 +51,7 @@ ASSEMBLY = 60  # rounds of Newton on open constraints
 CLOSED = 1e-13
 SETTLED = 1e-11  # a correction of a coordinate below this ends the iteration
 START = 12  # rounds that find the first accelerations
+STEADY = 1e-9  # [m/s, rad/s] a drive that is off its speed by less holds it
 OFF, HOLD, STOP, OIL, DRIVE = 0, 1, 2, 5, 6
 PART = 1
 MOTOR, LIMIT, FRICTION, SPRING, HYDRAULIC = 0, 1, 2, 3, 7
@@ -121,7 +124,7 @@ def step(e):
 
 @kernel
 def set_goals(e, n):
-    """Where drives and limits want their rows at the end of the step; what oil pushes with."""
+    """Where drives and limits want their rows at the end of the step; how fast limits are met; what oil pushes with."""
     r, act, target, h = n.row, e.model.actuator, e.data.target, e.model.setup.h
     for i in range(r.count[0]):
         k = r.actuator[i]
@@ -134,7 +137,9 @@ def set_goals(e, n):
                 speed = target.speed[k] + target.gain[k] * (target.position[k] - r.value[i])
             r.goal_rate[i] = speed
             r.low[i], r.high[i] = -target.high[k], -target.low[k]
-        elif kind == LIMIT or kind == SPRING:
+        elif kind == LIMIT:
+            r.goal[i], r.k[i] = target.position[k], r.rate[i]
+        elif kind == SPRING:
             r.goal[i] = target.position[k]
         elif kind == HYDRAULIC:
             sigma, rhs = cylinder_row(e, act.cylinder[k], r.value[i])
@@ -192,12 +197,38 @@ def project(e, n):
         if r.role[i] == HOLD:
             gap = max(gap, abs(r.value[i] - r.goal[i]))
     n.report[GAP] = gap
+    bounced = _meet_limits(n, e.model.setup.quiet)
     split_rates(n)
     n.report[GAP_RATE] = _rounds(n, 1, ent.v)
     evaluate(n)
     evaluate_bends(n)
     split_rates(n)
     n.report[GAP_BEND] = _rounds(n, 2, ent.a)
+    if bounced:
+        _leave_limits(n)
+
+
+@kernel
+def _meet_limits(n, quiet):
+    """Limits that were met in this step faster than `quiet` send their rows back; whether there are any."""
+    r, some = n.row, False
+    for i in range(r.count[0]):
+        if r.role[i] != STOP or r.active[i] == 0 or r.c[i] == 0.0:
+            continue
+        if (-r.k[i] if r.high[i] == 0.0 else r.k[i]) > quiet:
+            r.goal_rate[i] = -r.c[i] * r.k[i]
+            some = True
+    return some
+
+
+@kernel
+def _leave_limits(n):
+    """Limits that sent their rows back have done so, and push no longer."""
+    r = n.row
+    for i in range(r.count[0]):
+        if r.role[i] == STOP and r.goal_rate[i] != 0.0:
+            r.goal_rate[i] = r.force[i] = r.multiplier[i] = 0.0
+            r.active[i] = 0
 
 
 @kernel
@@ -256,16 +287,49 @@ def find_velocities(e, n):
 def find_accelerations(e, n):
     """Accelerations and multipliers of a state that was set from outside: M a + slopes' l = Q, slopes a + bend = 0.
 
+    Drives that are as fast as they should be hold their acceleration, those that are not push as hard as they may: so
+    does one that cannot hold. Limits do not take part.
+    """
+    r = n.row
+    respond(e, n)
+    evaluate_bends(n)
+    for i in range(r.count[0]):
+        role = r.role[i]
+        if role == HOLD or role == STOP or role == DRIVE:
+            off = r.rate[i] - r.goal_rate[i]
+            r.active[i] = 1 if role == DRIVE and abs(off) < STEADY else 0
+            r.multiplier[i] = r.force[i] = 0.0
+            if role == DRIVE and r.active[i] == 0:
+                _push_fully(r, i, off)
+    solve_accelerations(e, n)
+    slips = False
+    for i in range(r.count[0]):
+        if r.role[i] == DRIVE and r.active[i] == 1 and not r.low[i] <= r.multiplier[i] <= r.high[i]:
+            r.active[i] = 0
+            _push_fully(r, i, r.multiplier[i])
+            slips = True
+    if slips:
+        solve_accelerations(e, n)
+
+
+@inline
+def _push_fully(r, i, way):
+    """A drive at the bound that lies this way; one without bounds leaves it to the step."""
+    bound = r.high[i] if way > 0.0 else r.low[i]
+    r.force[i] = r.multiplier[i] = bound if math.isfinite(bound) else 0.0
+
+
+@kernel
+def solve_accelerations(e, n):
+    """Accelerations, and multipliers of what holds.
+
     The same augmented iteration as everywhere, with weights w: T a+ = Q - slopes' (l + w bend), l+ = l + w (slopes a+ +
     bend).
     """
     ent, r = n.entity, n.row
-    respond(e, n)
-    evaluate_bends(n)
     for i in range(r.count[0]):
-        if r.role[i] == HOLD or r.role[i] == STOP or r.role[i] == DRIVE:
-            r.multiplier[i] = r.force[i] = 0.0
-            r.active[i] = 0
+        if holds(r, i):
+            r.multiplier[i] = 0.0
     for x in range(ent.count[0]):
         if ent.known[x] == 0:
             ent.a[x, 0] = ent.a[x, 1] = ent.a[x, 2] = 0.0
@@ -280,11 +344,11 @@ def find_accelerations(e, n):
         solve_residual(n, -1.0)
         correct(n, ent.a, 1.0)
         for i in range(r.count[0]):
-            if r.role[i] == HOLD:
+            if holds(r, i):
                 r.multiplier[i] += r.weight[i] * off_bend(r, i, ent.a)
         empty_residual(n)
     for i in range(r.count[0]):
-        if r.role[i] == HOLD:
+        if holds(r, i):
             add_slopes(r, ent.before, i, r.multiplier[i])
 
 

@@ -92,7 +92,7 @@ def add_rows(n, of_position, of_rate):
         if form[i] == PART:
             _add_part(r, n.entity, s, first[i], first[i] + free[i], r.use[i, 1], w)
         else:
-            _add_outer(r, n.entity, s, first[i], first[i] + free[i], w)
+            add_outer(r, n.entity, s, first[i], first[i] + free[i], w)
 
 
 @kernel
@@ -109,7 +109,7 @@ def _add_part(r, ent, s, begin, end, k, w):
 
 
 @kernel
-def _add_outer(r, ent, s, begin, end, w):
+def add_outer(r, ent, s, begin, end, w):
     """w slope slope', for all pairs of entities of a row."""
     entity, slope, node, place = r.entity, r.slope, ent.node, ent.place
     for t in range(begin, end):

@@ -1,4 +1,4 @@
-"""Contact forces: the laws of `smooth` at the coordinates of each iteration.
+"""Contact forces: the laws of `smooth` at the coordinates of each iteration; those of volumes are in `bed`.
 
 The list is found once, at the beginning of the step. Within the step a contact keeps its normal and the material points
 of both bodies; depth and stretch follow their displacement x, so that force and tangent fit together:
@@ -15,13 +15,16 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
+from hilnode.record import address_of
 from plant.algebra import cross
 from plant.natural.tangent import add_block
 from plant.smooth.bristle import contact_law
 from plant.smooth.rows import LEAST, SETTLED
+from plant.stages import call_stage
 from plant.touch import slip_at
 
 DYNAMIC = 0
+FOUNDATION = 6
 
 
 @kernel
@@ -125,6 +128,9 @@ def push_touches(e, n, elapsed):
     law, out = e.model.material.smooth, e.data.response
     of_position, of_rate = (1.0 - p.df) * p.beta * p.h * p.h, (1.0 - p.df) * p.gamma * p.h
     for c in range(contact.count[0]):
+        if law.law[contact.pair[c]] == FOUNDATION:
+            call_stage(e.model.stage.bed, address_of(e), c)
+            continue
         nx, ny, nz = contact.normal[c, 0], contact.normal[c, 1], contact.normal[c, 2]
         x = elapsed * t.told[c, 0] - t.start[c, 0]
         y = elapsed * t.told[c, 1] - t.start[c, 1]
@@ -160,7 +166,7 @@ def push_touches(e, n, elapsed):
             out,
         )
         for i in range(3):
-            t.next[c, i] = out.stretch[i]
+            t.next[c, i], t.push[c, i] = out.stretch[i], out.force[i]
         _weigh(out, nx, ny, nz, of_position, of_rate, t.weight[c])
         for side in range(2):
             b = contact.body[c, side]
@@ -222,9 +228,12 @@ def _between(w, ax, ay, az, bx, by, bz):
 @kernel
 def add_touches(e, n):
     """The contacts' share of the tangent matrix."""
-    contact, t, ent, kind = e.data.contact, n.touch, n.entity, e.model.body.kind
+    contact, t, ent, kind, law = e.data.contact, n.touch, n.entity, e.model.body.kind, e.model.material.smooth.law
     for c in range(contact.count[0]):
         if not t.depth[c] > 0.0:
+            continue
+        if law[contact.pair[c]] == FOUNDATION:
+            call_stage(e.model.stage.bed_slopes, address_of(e), c)
             continue
         for one in range(8):
             a = contact.body[c, one >> 2]

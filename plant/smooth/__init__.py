@@ -3,7 +3,8 @@
 model.py        the arrays: constants of the laws, answer of a law
 laws.py         normal forces
 bristle.py      normal and tangential force together, with their derivatives
-foundation.py   forces of a volume of overlap
+foundation.py   forces of a volume of overlap, with their derivatives
 material.py     parameters for people
 rows.py         the laws as bounded rows of the steppers at velocity level
+bed_rows.py     the foundation as bounded rows
 """

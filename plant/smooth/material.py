@@ -28,11 +28,15 @@ TAKES = {
     Law.KELVIN_VOIGT: (*_ALL, "damping", *_BRISTLES),
     Law.SMC: (*_ALL, *HERTZ, "shear_stiffness"),
     Law.WANG: (*_ALL, *HERTZ, "exponent", "dissipation", "damping", "shear_stiffness", "shear_damping"),
+    Law.FOUNDATION: ("modulus", "layer", "dissipation", "friction", "slow"),
 }
 """What each law may be given."""
 
 LAWS = {law.name.lower(): law for law in Law}
 POISSON = 0.3  # where none is given
+SIDES = (*HERTZ, "modulus", "layer")  # one number for both, or one for each of the two bodies
+DISSIPATION = 0.5  # [s/m] of a foundation, where none is given
+SLOW = 1e-3  # [m/s] the same, slip at which friction is near its full size
 
 
 class LawError(ValueError):
@@ -75,6 +79,8 @@ def force_law(name: str, given: Mapping[str, Any]) -> ForceLaw:
     if strange := sorted(set(given) - set(TAKES[law])):
         raise LawError(f"law {name!r} takes no {', '.join(strange)}; it takes {', '.join(TAKES[law])}")
     _check(given)
+    if law == Law.FOUNDATION:
+        return _foundation(given)
     friction = float(given.get("friction", 0.5))
     made: dict[str, Any] = {
         "friction": friction,
@@ -89,8 +95,11 @@ def force_law(name: str, given: Mapping[str, Any]) -> ForceLaw:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Numbers within their ranges; young, poisson and radius may be one for each side."""
-    positive = ("stiffness", "young", "radius", "bristle_stiffness", "stick_speed", "shear_stiffness")
+    """Numbers within their ranges; young, poisson and radius, modulus and layer may be one for each side."""
+    positive = (
+        *("stiffness", "young", "radius", "bristle_stiffness", "stick_speed", "shear_stiffness"),
+        *("modulus", "layer", "slow"),
+    )
     for key, value in given.items():
         values = [value] if isinstance(value, int | float) else list(value)
         low, high = (
@@ -98,12 +107,32 @@ def _check(given: Mapping[str, Any]) -> None:
         )
         if key == "poisson":
             high = 0.5
-        if len(values) > 1 and key not in HERTZ:
+        if len(values) > 1 and key not in SIDES:
             raise LawError(f"{key} is one number, not {value!r}")
         for v in values:
             if not (low <= v <= high and math.isfinite(v)) or (v == 0.0 and key in positive):
                 least = "above 0" if key in positive else f"at least {low:g}"
                 raise LawError(f"{key} {v!r} must be {least}" + ("" if math.isinf(high) else f" and at most {high:g}"))
+
+
+def _foundation(given: Mapping[str, Any]) -> ForceLaw:
+    """An elastic layer, or one on each body: they give way one behind the other."""
+    if missing := [key for key in ("modulus", "layer") if key not in given]:
+        raise LawError(
+            f"law 'foundation' needs {' and '.join(missing)}: modulus [Pa] and thickness [m] of the elastic layer"
+        )
+    modulus, layer = np.atleast_1d(given["modulus"]), np.atleast_1d(given["layer"])
+    if max(modulus.size, layer.size) > 2:
+        raise LawError(f"modulus {given['modulus']!r} and layer {given['layer']!r}: one number, or one for each body")
+    friction = float(given.get("friction", 0.5))
+    return ForceLaw(
+        law=Law.FOUNDATION,
+        stiffness=1.0 / float((layer / modulus).sum()),
+        dissipation=float(given.get("dissipation", DISSIPATION)),
+        friction=friction,
+        stiction=friction,
+        stick_speed=float(given.get("slow", SLOW)),
+    )
 
 
 def _stiffness(name: str, law: Law, given: Mapping[str, Any]) -> dict[str, float]:

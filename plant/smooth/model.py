@@ -1,5 +1,5 @@
 """The arrays of smooth contacts: `Smooth`, constants per pair of materials, and `Response`, what a law says of one
-contact. `Law` names the laws.
+contact; `Bed`, what the elastic foundation says of one overlap. `Law` names the laws.
 
 Index i is the pair of materials. A value of -1 in `bristle_stiffness`, `bristle_damping` and `stick_speed` stands for
 "from the load, the mass and the step", see `bristle`.
@@ -24,13 +24,14 @@ class Law(IntEnum):
     KELVIN_VOIGT = 3
     SMC = 4  # Hertz and Mindlin with history, as Chrono has it
     WANG = 5
+    FOUNDATION = 6  # of a volume of overlap instead of points
 
 
 class Smooth(NamedTuple):
     """Constants of the force law of each pair of materials."""
 
     law: I1
-    stiffness: F1  # [N/m^exponent]
+    stiffness: F1  # [N/m^exponent]; FOUNDATION [N/m^3], modulus over depth of the layer
     exponent: F1  # of the depth
     hysteresis: F1  # share of the elastic force that an approach at the first speed adds to it
     dissipation: F1  # [s/m] the same for an approach at 1 m/s, whatever the first speed was
@@ -61,3 +62,20 @@ class Response(NamedTuple):
 def new_response() -> Response:
     """Room for one answer."""
     return Response(np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3))
+
+
+class Bed(NamedTuple):
+    """The push of an elastic foundation on the first body in six ways, and how it changes along each: along the normal
+    through the middle of the patch, along two tangents through the centroid of the overlap, about the normal, about
+    two axes of rolling. Forces [N] and displacements [m], or torques [N m] and turns [rad]."""
+
+    way: F2  # [6, 3] unit
+    force: F1  # [6]
+    stiffness: F1  # [6] -d force / d displacement
+    damping: F1  # [6] -d force / d velocity; of friction: force over velocity
+    reach: F1  # [6] the most that the law gives at this load
+
+
+def new_bed() -> Bed:
+    """Room for one answer."""
+    return Bed(np.zeros((6, 3)), np.zeros(6), np.zeros(6), np.zeros(6), np.zeros(6))

@@ -98,7 +98,7 @@ def smooth_rows(e, c):
     if law.law[pair] == SMC:  # its damping rises with the fourth root of the depth, without end at the surface
         _, ahead, _ = normal(law, pair, contact.depth[c] + h * max(-u, 0.0), -u, first, mass)
         stiffness = min(stiffness, ahead)
-    _row(rows, k, c, SMOOTH, force, stiffness, damping, u, mass, h)
+    law_row(rows, k, c, SMOOTH, force, stiffness, damping, u, mass, h)
     rows.low[k], rows.high[k] = -h * law.adhesion[pair], math.inf
     rows.state[k] = 0
     most = law.friction[pair] if law.law[pair] >= SMC else law.stiction[pair]
@@ -122,7 +122,7 @@ def _along(m, x, y, z):
 
 
 @inline
-def _row(rows, k, c, kind, force, stiffness, damping, u, mass, h):
+def law_row(rows, k, c, kind, force, stiffness, damping, u, mass, h):
     """Row `k`, along which the bodies part at the speed `u`, by the law along it; False if that has no slope."""
     rows.kind[k], rows.of[k] = kind, c
     rows.excess[k] = rows.bounce[k] = 0.0
@@ -148,7 +148,7 @@ def _tangent_row(rows, k, c, out, x, y, z, vx, vy, vz, mass, h, reach):
     stiffness, damping = _along(out.stiffness, x, y, z), _along(out.damping, x, y, z)
     rows.low[k], rows.high[k] = -reach, reach
     rows.state[k] = 0
-    if _row(rows, k, c, SMOOTH_TANGENT, force, stiffness, damping, u, mass, h):
+    if law_row(rows, k, c, SMOOTH_TANGENT, force, stiffness, damping, u, mass, h):
         return
     rows.sigma[k], rows.rhs[k] = FIRM / mass, 0.0
     rows.low[k] = rows.high[k] = h * force

@@ -13,7 +13,6 @@ from plant.smooth.laws import normal
 from plant.smooth.material import force_law, smooth_table
 from plant.smooth.model import Law, Smooth, new_response
 
-FORCE_LAWS = [law for law in Law if law != Law.RIGID]
 STIFFNESS = {
     Law.HUNT_CROSSLEY: 1e6,
     Law.LANKARANI_NIKRAVESH: 1e6,
@@ -21,6 +20,7 @@ STIFFNESS = {
     Law.SMC: 1e6,
     Law.WANG: 1e5,
 }
+FORCE_LAWS = list(STIFFNESS)  # of points
 
 
 def table(law: Law, **given: float) -> Smooth:
