@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-slow test-timing lint format bench bench-engine bench-collide bench-drivers soak deps-system clean help
+.PHONY: run test test-slow test-timing test-lab lint format bench bench-engine bench-collide bench-drivers soak \
+        deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,6 +22,9 @@ test-slow: $(VENV)/.ready-dev  ## long tests
 
 test-timing: $(VENV)/.ready-dev  ## tests that assert times: on a quiet machine
 	$(BIN)/pytest -m timing $(ARGS)
+
+test-lab: $(VENV)/.ready-dev  ## HID and CAN in a virtual lab PC; needs qemu-system-x86 and busybox-static, no root
+	$(BIN)/python tools/lab.py test $(ARGS)
 
 lint: $(VENV)/.ready-dev  ## ruff, mypy, and the walls between the rooms
 	$(BIN)/ruff check .

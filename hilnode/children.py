@@ -15,7 +15,7 @@ from typing import Any
 FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
 LONGEST_WAIT = 10.0  # [s]
 HEALTHY = 60.0  # [s] one that lived this long is started again at once, as if it had never died
-READY_WITHIN = 10.0  # [s]
+READY_WITHIN = 60.0  # [s] a slow PC reads the libraries from its disc first; one that dies is noticed at once
 
 
 class Child:

@@ -23,6 +23,7 @@ LEFT_OUT = {
     "slow": "make test-slow",
     "timing": "make test-timing, on a quiet machine",
     "hardware": "pytest -m hardware, with the devices",
+    "lab": "make test-lab",
 }
 _deselected = dict.fromkeys(LEFT_OUT, 0)
 
