@@ -7,13 +7,15 @@ Needs coal from PyPI (in the dev extra). Everything but `scale`, which takes a m
 
 What is compared. Ours: a compiled loop that puts both shapes in their places and calls the kernel of the pair through
 the table of pairs, which returns the whole manifold (all points, normals, depths, features). Theirs: coal.collide with
-contacts, as many at most as we return, from a Python loop; of primitives and convex shapes it returns one point. What
-the loop itself costs is measured in every turn on two spheres that are far apart and taken off: `net`, with the half
-width of the middle half of the turns. That takes off coal's own work on two far spheres too, so cheap pairs are
-compared a second time with the same taken off ours: `beyond far`. Processor time, so that other programs on
-the machine count as little as can be. Pairs are placed at random and then moved along a line until they overlap by
-2 percent of the smaller shape for coal, as bodies that rest on each other do; `near` are the same pairs, apart by as
-much. Where we see no contact in more than 3 percent of the first (missed) or one in the second (early), it is said.
+contacts, as many at most as we return, from a Python loop; of primitives and convex shapes it returns one point. On a
+mesh or field coal stops when it has found so many triangles, wherever they are, while we look at all that touch; in
+`near` both look at everything. What the loop itself costs is measured in every turn on two spheres that are far apart
+and taken off: `net`, with the half width of the middle half of the turns. That takes off coal's own work on two far
+spheres too, so cheap pairs are compared a second time with the same taken off ours: `beyond far`. Processor time, so
+that other programs on the machine count as little as can be. Pairs are placed at random and then moved along a line
+until they overlap by 2 percent of the smaller shape for coal, as bodies that rest on each other do; `near` are the same
+pairs, apart by as much. Where we see no contact in more than 3 percent of the first (missed) or one in the second
+(early), it is said.
 """
 
 from __future__ import annotations
@@ -157,7 +159,8 @@ def touching(theirs: Theirs, one: Shape, other: Shape, seed: int, flat: bool = F
     rng = np.random.default_rng(seed)
     ground = other.kind in (Kind.PLANE, Kind.FIELD)
     size = one.bound() if ground else min(one.bound(), other.bound())
-    far = 1.1 * one.bound() + (1.0 if other.kind == Kind.FIELD else 0.0 if ground else other.bound())
+    reach = sum(s.bound() for s in (one, other) if s.kind not in (Kind.PLANE, Kind.FIELD))
+    far = 1.1 * reach + (1.0 if other.kind == Kind.FIELD else 0.0)
     turn = Rotation.random(2 * PAIRS, random_state=rng).as_matrix().reshape(PAIRS, 2, 3, 3)
     base, way = rng.uniform(-2, 2, (PAIRS, 3)), rng.normal(size=(PAIRS, 3))
     way /= np.linalg.norm(way, axis=1)[:, None]
@@ -169,6 +172,8 @@ def touching(theirs: Theirs, one: Shape, other: Shape, seed: int, flat: bool = F
     elif ground:
         way = turn[:, 1, :, 2].copy()
         begin += np.einsum("kij,kj->ki", turn[:, 1, :, :2], rng.uniform(-4, 4, (PAIRS, 2)))
+    elif one.kind == Kind.PLANE:
+        way = -turn[:, 0, :, 2]
 
     def at(distance: np.ndarray) -> Poses:
         return np.stack([begin + way * distance[:, None], base], 1), np.ascontiguousarray(turn)

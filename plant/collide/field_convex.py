@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from hilnode.jit import inline, kernel
 from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_peak, is_sample, sample, triangle
-from plant.collide.mesh_convex import ALIKE, box_in, note, put, turned
+from plant.collide.mesh_convex import box_in, turned
+from plant.collide.mesh_hold import ALIKE, note
 from plant.collide.ridge import BETWEEN, SAME, START, may_be_next, peak_inside, ridge_inside
 from plant.collide.solid import BOX, HULL, extent, point, points, reach_of, rim_way
-from plant.collide.triangle import add, along, dot, place, product, sub, to_world, unit
+from plant.collide.triangle import add, along, dot, place, product, put, sub, to_world, unit
 
 WALK = 4  # triangles tried for the way up
 

@@ -11,10 +11,9 @@ import math
 from hilnode.jit import inline, kernel
 from plant.collide.crossing import SPOTS, across, forget, keep, moved
 from plant.collide.mesh import at, face, gap
-from plant.collide.mesh_convex import put
 from plant.collide.mesh_round import nearest
 from plant.collide.ray import HUGE, ray_mesh
-from plant.collide.triangle import FACE, add, along, dot, sub, times, unit
+from plant.collide.triangle import FACE, add, along, dot, put, sub, times, unit
 from plant.collide.vicinity import outward
 
 TIE = 1e-6  # of two vertices as far across as each other the deeper one is listed

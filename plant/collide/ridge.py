@@ -24,6 +24,10 @@ FINE = 1e-12  # of the length of the ridge: how exactly the lowest place is know
 LEVEL = 1e-4  # of the size of the solid: by so much the depth may differ along a ridge that counts as level
 EVEN = 1e-6  # of the size of the solid: a place on a level stretch that is deeper by as little is left to its ends
 STRETCH = 0.02  # of the size of the solid: a shorter level stretch is one point
+HAIR = 1e-9  # of the depth: what a point may lie beyond the solid by rounding
+SLIDES = 24  # towards the place of a ridge that comes out last, at most; two or three on a flat solid as a rule
+CLOSE = 1e-6  # of the depth: how exactly the end of what is in line with the solid need be known
+GRAZING = 1e-9  # cosine: a way that comes out of a face at a flatter angle counts as having this one
 STEEP = 0.3  # cosine: a normal is not turned further than this to fit a ridge
 SHARP = 0.7  # cosine between the faces of a ridge whose ends stick out, as those of a block
 OWN = 0.999  # cosine: a normal that need not be turned further is one of the ridge's own
@@ -51,7 +55,7 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
     near = 0.5 * min(size[0], size[1])
     feature = _name(name)
     fit = _into_cone(way, e, n, o)
-    part, whole = dot(fit, way), math.sqrt(dot(way, way))
+    part, whole, rise = dot(fit, way), math.sqrt(dot(way, way)), dot(way, e) / dot(fit, way)
     if part < OWN * whole and (s == 0.0 or s == 1.0) and not at_any_cost:
         return count, START if s == 0.0 else END, d, way
     if whole < STEEP or part < (STEEP if d < 0.0 else OWN) * whole:
@@ -66,31 +70,85 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
     if last > first:
         for k in range(2):
             p = along(a, last if k == 1 else first, e)
-            depth, way = _reach(kind, size, hull, h, p, fit, part, margin)
+            depth, way, _ = _reach(kind, size, hull, h, p, fit, part, margin)
             deepest = max(deepest, depth)
             count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
         feature = _name(name + 4)
     p = along(a, s, e)
-    depth, way = _reach(kind, size, hull, h, p, fit, part, margin)
+    depth, way, is_short = _reach(kind, size, hull, h, p, fit, part, margin)
+    if is_short:
+        s, depth = _last_out(kind, size, hull, h, a, e, s, fit, -d / part, rise)
+        p = along(a, s, e)
     if depth > deepest + EVEN * near:
         count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature, 1e-6 * near)
     return count, BETWEEN, d, n
 
 
-@inline
+@kernel
 def _reach(kind, size, hull, h, p, fit, part, margin):
-    """Depth of the place `p` of a ridge whose normal is `fit`, and the normal there.
+    """Depth of the place `p` of a ridge whose normal is `fit`, the normal there, and whether the solid's nearest face
+    ends too soon.
 
-    A push along a normal that leans must clear the whole face of the solid, not just `p`; `part` is the cosine. Across
-    a gap the solid's own normal is the one of the nearest points.
+    A push along a normal that leans must clear that face; `part` is the cosine. Where the face ends before, `p` comes
+    out through another one. Across a gap the solid's own normal is the one of the nearest points.
     """
     d, x, y, z = signed(kind, size, hull, h, p, margin)
     if d > 0.0:
-        return -d, (-x, -y, -z)
-    return -d / part, fit
+        return -d, (-x, -y, -z), False
+    depth = -d / part
+    beyond, _, _, _ = signed(kind, size, hull, h, along(p, -depth, fit), 0.0)
+    if beyond > HAIR * depth:
+        depth, _ = _way_out(kind, size, hull, h, p, times(-1.0, fit), 2.0 * (size[0] + size[1] + size[2]))
+        return max(depth, 0.0), fit, True
+    return depth, fit, False
+
+
+@kernel
+def _last_out(kind, size, hull, h, a, e, s, fit, most, rise):
+    """Where on the ridge a + s e, inside the solid at `s`, it comes out last when the solid is pushed along `fit`; and
+    how far that is. It may lie beside the solid now: the push takes the solid there.
+
+    The way out is a concave function along the ridge: no tangent is below it, nor is the plane of the nearest face,
+    which is `most` at `s` and has the slope `rise`. Between two places the next one is where their tangents meet.
+    """
+    whole = 2.0 * (size[0] + size[1] + size[2])
+    f, p = _way_and_slope(kind, size, hull, h, a, e, s, fit, whole)
+    low, best, deepest = s, s, f
+    high, g, q = s, most, rise
+    limit, is_missed = 1.0 if p > 0.0 else 0.0, False
+    for _ in range(SLIDES):
+        if abs(p - q) <= TINY:
+            break
+        s = (g - f + p * low - q * high) / (p - q)
+        is_met = (limit - s) * p > 0.0
+        if not is_met:
+            s = 0.5 * (low + limit) if is_missed else limit
+            if is_missed and abs(p * (limit - low)) <= CLOSE * deepest:
+                break
+        d, slope = _way_and_slope(kind, size, hull, h, a, e, s, fit, whole)
+        if d <= -whole:  # from there on the ridge is not in line with the solid
+            limit, is_missed = s, True
+            continue
+        if d > deepest:
+            best, deepest = s, d
+        is_met = is_met and f + p * (s - low) - d <= HAIR * whole
+        if slope * p > 0.0:
+            low, f, p = s, d, slope
+        else:
+            high, g, q = s, d, slope
+        if is_met or low == limit:
+            break
+    return best, deepest
 
 
 @inline
+def _way_and_slope(kind, size, hull, h, a, e, s, fit, whole):
+    """How far a + s e is inside the solid along -`fit`, and how that changes with s; -`whole` if it is not in line."""
+    depth, n = _way_out(kind, size, hull, h, along(a, s, e), times(-1.0, fit), whole)
+    return depth, dot(n, e) / min(dot(n, fit), -GRAZING)
+
+
+@kernel
 def _pierced(kind, size, hull, h, a, e, s, d, fit, before, after):
     """A ridge that goes in through one face of the solid and out of another, as through a plate.
 
@@ -99,7 +157,7 @@ def _pierced(kind, size, hull, h, a, e, s, d, fit, before, after):
     the depth.
     """
     p, whole = along(a, s, e), 2.0 * (size[0] + size[1] + size[2])
-    depth = _way_out(kind, size, hull, h, p, times(-1.0, fit), whole)
+    depth = max(_way_out(kind, size, hull, h, p, times(-1.0, fit), whole)[0], 0.0)
     for k in range(2):
         end, out = (along(a, 1.0, e), before) if k == 0 else (a, after)
         over = -d - dot(out, sub(end, along(a, s, e)))
@@ -128,20 +186,23 @@ def _name(name):
     return MANY + name % ((FEATURES - MANY) // 2) * 2
 
 
-@inline
+@kernel
 def _way_out(kind, size, hull, h, p, way, beyond):
-    """How far it is from `p`, inside the solid, along `way` to its surface; `beyond` is more than that.
+    """How far it is from `p` along `way` to where that leaves the solid, and the outward normal there.
 
-    The signed distance is convex along the way, so tangents from beyond the surface come back to it and never too far.
+    `beyond` is further than that; -`beyond` is returned if the way misses the solid. The signed distance is convex
+    along the way, so tangents from beyond the surface come back to it and never too far.
     """
-    s = beyond
+    s, x, y, z = beyond, 0.0, 0.0, 0.0
     for _ in range(EXITS):
         d, x, y, z = signed(kind, size, hull, h, along(p, s, way), 0.0)
         if abs(d) <= 1e-13 * beyond:
             break
         slope = x * way[0] + y * way[1] + z * way[2]
-        s = min(s - d / slope, beyond) if slope > TINY else beyond
-    return s
+        if slope <= TINY or s - d / slope < -beyond:
+            return -beyond, (x, y, z)
+        s -= d / slope
+    return s, (x, y, z)
 
 
 @inline

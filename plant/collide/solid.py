@@ -78,12 +78,12 @@ def _signed_profile_cone(radius, half, rho, z):
         if base >= flank:
             return base, 0.0, -1.0
         return flank, nx, nz
-    on = min(rho, radius)
-    x, y = rho - on, z + half  # from the nearest point of the base
-    s = min(max((rho * radius - (z - half) * 2.0 * half) / (size * size), 0.0), 1.0)
-    u, v = rho - s * radius, z - half + 2.0 * half * s  # from the nearest point of the flank
-    if u * u + v * v < x * x + y * y:
-        x, y = u, v
+    if base > 0.0 and rho <= radius:
+        return base, 0.0, -1.0
+    s = (rho * radius - (z - half) * 2.0 * half) / (size * size)  # from the tip down the flank
+    if 0.0 < s < 1.0:
+        return flank, nx, nz
+    x, y = (rho, z - half) if s <= 0.0 else (rho - radius, z + half)  # from the tip or the rim
     d = max(math.sqrt(x * x + y * y), TINY)
     return d, x / d, y / d
 

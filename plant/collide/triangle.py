@@ -78,6 +78,16 @@ def out_of(rot, a):
 
 
 @inline
+def put(x, y, z, v):
+    """The vector `v` in a frame in which its own axes are x, y, z."""
+    return (
+        x[0] * v[0] + y[0] * v[1] + z[0] * v[2],
+        x[1] * v[0] + y[1] * v[1] + z[1] * v[2],
+        x[2] * v[0] + y[2] * v[1] + z[2] * v[2],
+    )
+
+
+@inline
 def place(placed, s, a):
     """The point `a` of the world in the frame of shape `s`."""
     p = placed.pos[s]

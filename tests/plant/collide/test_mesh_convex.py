@@ -463,6 +463,33 @@ def test_a_box_inside_a_closed_mesh_is_pushed_out_of_its_nearest_face():
     np.testing.assert_allclose(point[:, 0] + 0.5 * depth, 1.0, atol=1e-12)
 
 
+def test_a_box_in_a_cavity_of_rock_no_larger_than_it_is_pushed_one_way():
+    """A closed mesh a little larger than the box all round: no triangle meets it, and its corners agree."""
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.3, 0.3, 0.3], [1]], build_meshes([block(0.32, 0.33, 0.34)]))
+    n = scene.run(0.001)
+    _, normal, depth = scene.local(n)
+    assert n == 8
+    np.testing.assert_allclose(np.abs(normal), [(1, 0, 0)] * 8, atol=1e-12)
+    np.testing.assert_allclose(normal, [normal[0]] * 8, atol=1e-12)
+    np.testing.assert_allclose(np.sort(depth), [0.02] * 4 + [0.62] * 4, atol=1e-12)
+
+
+@pytest.mark.parametrize("low", [-0.05, 0.05, 0.15])
+def test_a_box_sunk_into_a_floor_beyond_its_centre_is_lifted_by_all_corners_below(low):
+    """The same whether its centre is above or below; a slope, so that nothing lies along the axes of the tree."""
+    tilt = Rotation.from_euler("xyz", (20, 30, 10), degrees=True).as_matrix()
+    scene = Solid([Kind.BOX, Kind.MESH], [[0.3, 0.2, 0.2], [1]], flat())
+    turn = tilt @ Rotation.from_euler("xyz", (4, -3, 25), degrees=True).as_matrix()
+    at = tilt @ np.array((0.11, 0.07, -low))
+    scene.put(0, at, turn)
+    scene.put(1, (0, 0, 0), tilt)
+    n = scene.run(0.0)
+    _, normal, depth = scene.local(n)
+    height = (CUBE * (0.3, 0.2, 0.2) @ turn.T + at) @ tilt[:, 2]
+    np.testing.assert_allclose(normal, [tilt[:, 2]] * n, atol=1e-9)
+    np.testing.assert_allclose(np.sort(depth), np.sort(-height[height < 0]), atol=1e-9)
+
+
 def test_corners_that_a_plate_may_meet_next_are_listed_across_the_gap():
     """A block stands on one corner over a plate: the three next to it are listed too, straight above the plate."""
     scene = Solid([Kind.BOX, Kind.MESH], [[1, 1, 0.005], [1]], build_meshes([block(0.05, 0.05, 0.05)]))
