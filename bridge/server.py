@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
 import signal
 import sys
 import threading
@@ -26,6 +28,32 @@ from hilnode.realtime import keep_off
 MOST_ANSWERS = 1000  # kept for a client that does not read them
 
 
+class Lines:
+    """Lines from a pipe, without Python's own buffer: a thread that waits in that would hold up the end."""
+
+    def __init__(self, handle: int) -> None:
+        self.ended = False
+        self._handle = handle
+        self._rest = b""
+
+    def wait(self, seconds: float) -> list[bytes]:
+        """Whole lines that have come, after waiting for some."""
+        if not select.select([self._handle], [], [], seconds)[0]:
+            return []
+        more = os.read(self._handle, 65536)
+        self.ended = not more
+        *whole, self._rest = (self._rest + more).split(b"\n")
+        return whole
+
+    def first(self) -> bytes:
+        """The first line, however long it takes."""
+        while not self.ended:
+            if lines := self.wait(1.0):
+                self._rest = b"\n".join([*lines[1:], self._rest])
+                return lines[0]
+        return b"{}"
+
+
 class BridgeError(RuntimeError):
     """An endpoint or a key that cannot be had; the message names the key of the config and the fix."""
 
@@ -35,6 +63,7 @@ class Bridge:
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.context = zmq.Context()
+        self._ending = threading.Event()
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
         self.publisher = Publisher(spec, self._bound(zmq.PUB, "publish", spec["publish"]))
@@ -100,13 +129,16 @@ class Bridge:
         except OSError as error:
             raise BridgeError(f"bridge.metrics = {spec['metrics']!r}: {error.strerror}; choose another port") from error
 
-    def work(self) -> None:
+    def work(self, lines: Lines) -> None:
         """Until the node ends or dies."""
         self.commands.start()
-        threading.Thread(target=self._hear_node, name="events", daemon=True).start()
+        hearing = threading.Thread(target=self._hear_node, args=(lines,), name="events", daemon=True)
+        hearing.start()
         try:
             self.publisher.work(lambda: {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()})
         finally:
+            self._ending.set()
+            hearing.join(1.0)
             self.commands.close()
             self.publisher.close()
             if self.metrics:
@@ -114,16 +146,18 @@ class Bridge:
             if self.doorman:
                 self.doorman.close()
 
-    def _hear_node(self) -> None:
+    def _hear_node(self, lines: Lines) -> None:
         """Events come from the node as lines on standard input, after the first."""
-        for line in sys.stdin:
-            with contextlib.suppress(ValueError):
-                self.publisher.happenings.put(json.loads(line))
+        while not self._ending.is_set() and not lines.ended:
+            for line in lines.wait(0.2):
+                with contextlib.suppress(ValueError):
+                    self.publisher.happenings.put(json.loads(line))
 
 
 def main() -> int:
     """Entry point: one line of JSON on standard input, then serve."""
-    spec = json.loads(sys.stdin.readline())
+    lines = Lines(sys.stdin.fileno())
+    spec = json.loads(lines.first())
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     keep_off(spec["cpu"])
@@ -132,7 +166,7 @@ def main() -> int:
     except (BridgeError, KeyFileError) as error:
         print(error, file=sys.stderr)
         return 2
-    bridge.work()
+    bridge.work(lines)
     return 0
 
 
