@@ -24,7 +24,7 @@ test-timing: $(VENV)/.ready-dev  ## tests that assert times: on a quiet machine
 	$(BIN)/pytest -m timing $(ARGS)
 
 test-lab: $(VENV)/.ready-dev  ## HID and CAN in a virtual lab PC; needs qemu-system-x86 and busybox-static, no root
-	$(BIN)/python tools/lab.py test $(ARGS)
+	$(BIN)/python tools/lab_pc.py test $(ARGS)
 
 lint: $(VENV)/.ready-dev  ## ruff, mypy, and the walls between the rooms
 	$(BIN)/ruff check .

@@ -71,8 +71,9 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
         for k in range(2):
             p = along(a, last if k == 1 else first, e)
             depth, way, _ = _reach(kind, size, hull, h, p, fit, part, margin)
-            deepest = max(deepest, depth)
-            count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
+            if depth >= -margin:
+                deepest = max(deepest, depth)
+                count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
         feature = _name(name + 4)
     p = along(a, s, e)
     depth, way, is_short = _reach(kind, size, hull, h, p, fit, part, margin)

@@ -12,7 +12,7 @@ import pytest
 from labvm import kernel, machine
 
 TOP = Path(__file__).resolve().parents[2]
-LAB = [sys.executable, str(TOP / "tools" / "lab.py")]
+LAB = [sys.executable, str(TOP / "tools" / "lab_pc.py")]
 
 
 def module(folder: Path, name: str, depends: str) -> Path:

@@ -1,8 +1,8 @@
 """The virtual lab PC: HID devices, CAN buses and USB gadgets for the drivers' tests, on a machine that has none.
 
-    tools/lab.py test                 build what is missing, then run tests/lab in there (make test-lab)
-    tools/lab.py test -k joystick     the same with options for pytest
-    tools/lab.py run bash             any command, such as a shell
+    tools/lab_pc.py test                 build what is missing, then run tests/lab in there (make test-lab)
+    tools/lab_pc.py test -k joystick     the same with options for pytest
+    tools/lab_pc.py run bash             any command, such as a shell
 
 Exit code: the command's; 1 if the lab PC failed; 77 if programs are missing here (0 with --if-possible).
 """
