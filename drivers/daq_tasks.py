@@ -31,6 +31,7 @@ Stamps = NDArray[np.int64]
 WAIT = 0.05  # [s] a read waits for samples
 AT_ONCE = 0.0  # [s] for what is there already
 BLOCK = 0.001  # [s] of samples are waited for together: nobody needs them more often than the tick
+LATE_BLOCKS = 2.5  # since the newest sample; one is due after one, and a slow answer may take another
 BUFFER = 1.0  # [s] of samples are kept for a node that stands still
 SMALLEST_BUFFER = 1000  # samples
 
@@ -118,19 +119,29 @@ class SampledIn(AnalogIn):
 
     def _start(self) -> None:
         super()._start()
-        self._clock = SampleClock(1e9 / self.task.timing.samp_clk_rate)  # what the card made of our wish
+        period = 1e9 / self.task.timing.samp_clk_rate  # what the card made of our wish
+        self._clock = SampleClock(period)
+        self._block_ns = self._block * period
+        self._newest = time.monotonic_ns()
 
     def read(self, values: Values, stamps: Stamps) -> bool:
         """Wait for the next block, or take all that has piled up while we were late."""
-        ready = self.task.in_stream.avail_samp_per_chan
+        ready = self.task.in_stream.avail_samp_per_chan if self._is_late() else 0
         count = self._fetch(min(max(ready, self._block), self._room))
         now = time.monotonic_ns()
         if count == 0:
             return False
         newest = self._samples[count - 1 : count * len(self.points) : count]  # channel by channel, the last of each
-        taken = self._clock.newest(count, now)
-        self.scaling.to_values(newest, now if self._source else taken, values, stamps)
+        self._newest = self._clock.newest(count, now)
+        self.scaling.to_values(newest, now if self._source else self._newest, values, stamps)
         return True
+
+    def _is_late(self) -> bool:
+        """Whether more than the next block may be there: worth a question, which over gRPC costs half a millisecond.
+
+        A clock from outside has a pace that only the card knows.
+        """
+        return bool(self._source) or time.monotonic_ns() - self._newest > LATE_BLOCKS * self._block_ns
 
     def _fetch(self, count: int) -> int:
         """How many samples of each channel came; fewer than asked for when the time was up."""

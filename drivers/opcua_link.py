@@ -325,5 +325,5 @@ def why(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "nobody answers there: cable, address, firewall?"
     if isinstance(error, ConnectionRefusedError):
-        return "the host is there, but no OPC UA server listens on this port"
+        return "the host is there, but no OPC UA server listens on this port: right port? Server enabled in the PLC?"
     return " ".join(str(error).split()) or type(error).__name__

@@ -91,12 +91,13 @@ class OpcuaOptions(Options):
         return Address(found[1].strip("[]"), port, found[3] or "")
 
     def channels(self, key: str, own: tuple[str, ...]) -> tuple[tuple[Signal, ...], list[Mapping[str, Any]]]:
-        """Signals under `key`, and their tables for the keys in `own`."""
+        """Signals under `key`, and their tables for the keys in `own`; a name alone is a table without more."""
         items = self.given.get(key, [])
-        if not isinstance(items, (list, tuple)) or not all(isinstance(item, Mapping) for item in items):
+        if not isinstance(items, (list, tuple)) or not all(isinstance(item, (str, Mapping)) for item in items):
             raise self.wrong(key, "must be a list of tables such as { name = 'level', unit = 'm' }")
+        items = [{"name": item} if isinstance(item, str) else item for item in items]
         signals = channels_from(self.name, key, [{k: v for k, v in item.items() if k not in own} for item in items])
-        return signals, list(items)
+        return signals, items
 
     def node(self, key: str, signal: Signal, item: Mapping[str, Any]) -> str:
         """Where a channel lives at a server: `ns=2;s=Torque`, `nsu=urn:maker;s=Torque` or `ns=2;i=1001`."""

@@ -24,7 +24,7 @@ log = logging.getLogger("hilnode.drivers")
 
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
 LONGEST_WAIT = 0.5  # [s] so that a device is back within a second of being plugged in
-NOTICE = 0.01  # [s] a slow device's writer looks this often whether live values are still allowed
+NOTICE = 0.01  # [s] a writer looks this often whether it is to end, and whether live values are still allowed
 
 # Plain integers: a member of an enum costs a microsecond where it is used as an index.
 STATE, FRAMES, WRITTEN, ERRORS, RECONNECTS = (int(h) for h in (H.STATE, H.FRAMES, H.WRITES, H.ERRORS, H.RECONNECTS))
@@ -168,7 +168,10 @@ class Session:
         while not self._ending.is_set() and (left := due - time.monotonic()) > 0:
             if live and not self._wires.live():
                 return
-            self._ending.wait(min(left, NOTICE) if live else left)
+            if live or left <= NOTICE:
+                time.sleep(min(left, NOTICE))  # a fraction of what it costs to wait for an event with a timeout
+            else:
+                self._ending.wait(left)
 
     def _write(self, values: NDArray[np.float64], live: bool) -> None:
         if live:

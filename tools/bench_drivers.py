@@ -5,12 +5,14 @@
     python tools/bench_drivers.py --seconds 3      shorter runs
 
 Prints a table; exit code 1 if a row misses its bound. The devices (kernel terminals, sockets, a Modbus server of
-pyModbusTCP) live in a process of their own. Their unevenness is in the periods too: read those on a quiet machine.
-A driver more is one entry in `DRIVERS`.
+pyModbusTCP, an NI gRPC device server) live in processes of their own. Their unevenness is in the periods too, and so is
+the machine's: beside them stands a process that does nothing but sleep a millisecond at a time, kept off the tick's CPU
+as the drivers are. Read the periods on a machine where that one is even. A driver more is one entry in `DRIVERS`.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import random
@@ -28,11 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_node import Row, console, log_of, node, running
+from bench_node import CPU, TOOLS, Row, console, log_of, node, running
 from rich.table import Table
 
-from hilnode.health import BUCKETS, READS, H, Records, get_text, lower_edge
+from hilnode.health import BUCKETS, READS, H, Records, bucket, get_text, lower_edge
 from hilnode.lockfree.ring import Ring
+from hilnode.realtime import keep_off
 from hilnode.row import HEADER, Col, Flag
 
 PERIOD_US = 1000.0
@@ -64,13 +67,21 @@ connect = "127.0.0.1:{port}"
 poll_ms = 1
 inputs = [{{ name = "x", holding = 0, type = "int16" }}]
 """
+DAQ = """
+kind = "daq"
+device = "Dev1"
+server = "127.0.0.1:{port}"
+mode = "buffered"
+rate = 1000.0
+inputs = [{{ name = "x", channel = "ai1" }}]
+"""
 TWIN = 'kind = "udp"\nlisten = "127.0.0.1:9"\ninputs = ["x"]\ntwin = {{ x = "sin(t)" }}\n'
 DRIVERS: dict[str, tuple[str, str]] = {
     "serial_a": ("serial", SERIAL),
     "serial_b": ("serial", SERIAL),
     "udp_a": ("udp", UDP),
-    "udp_b": ("udp", UDP),
     "modbus_a": ("modbus", MODBUS),
+    "daq_a": ("daq", DAQ),
     "loopback_a": ("", 'kind = "loopback"\n'),
     "twin_a": ("", TWIN),
     "twin_b": ("", TWIN),
@@ -136,11 +147,26 @@ def modbus_device() -> int:
     return port
 
 
+def daq_device() -> int:
+    """NI's gRPC device server with a make-believe card, in a process of its own: it is as busy as a driver."""
+    made = subprocess.Popen(
+        [sys.executable, str(TOOLS / "ni_server.py"), "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(made.kill)
+    assert made.stdout is not None
+    return int(made.stdout.readline().rpartition(":")[2])
+
+
 def start(say: Callable[[int], object]) -> None:
     threading.Thread(target=at_1_khz, args=(say,), daemon=True).start()
 
 
-DEVICES: dict[str, Callable[[], Any]] = {"serial": serial_device, "udp": udp_device, "modbus": modbus_device}
+DEVICES: dict[str, Callable[[], Any]] = {
+    "serial": serial_device,
+    "udp": udp_device,
+    "modbus": modbus_device,
+    "daq": daq_device,
+}
 
 
 def serve(names: list[str]) -> None:
@@ -164,6 +190,21 @@ def gauge(count: int) -> None:
     sys.stdin.read()
 
 
+def sleeper() -> None:
+    """Sleep on a grid of milliseconds until the end of standard input; then the periods' histogram."""
+    keep_off(CPU)
+    ended, counts, last = threading.Event(), [0] * BUCKETS, time.monotonic_ns()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    due = time.monotonic()
+    while not ended.is_set():
+        due = max(due + 0.001, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+        now = time.monotonic_ns()
+        counts[bucket(now - last)] += 1
+        last = now
+    print(json.dumps(counts), flush=True)
+
+
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """This file in a process of its own; ended at the end."""
@@ -173,8 +214,11 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     try:
         yield made
     finally:
-        made.kill()
-        made.communicate()
+        try:
+            made.communicate(timeout=20)  # the end of its standard input is its end, and that of its own processes
+        except subprocess.TimeoutExpired:
+            made.kill()
+            made.communicate()
 
 
 def line_of(other: subprocess.Popen[str]) -> Any:
@@ -211,9 +255,10 @@ def tables_of(places: dict[str, Any]) -> str:
 def tick(seconds: float) -> list[Row]:
     """The tick's wake latency with eight drivers beside that without, alternating; and the drivers' periods."""
     needy = [n for n, (device, _) in DRIVERS.items() if device]
-    with process("serve", *(DRIVERS[n][0] for n in needy)) as devices:
+    with process("serve", *(DRIVERS[n][0] for n in needy)) as devices, process("sleeper") as other:
         tables = tables_of(dict(zip(needy, line_of(devices), strict=True)))
         pairs = [(run(seconds, ""), run(seconds, tables)) for _ in range(ROUNDS)]
+        counts, _ = other.communicate()
     ratios = sorted(loaded[1] / bare[1] for bare, loaded in pairs)
     middle = ratios[len(ratios) // 2]
     bare, loaded = (float(np.median([p[k][1] for p in pairs])) for k in (0, 1))
@@ -225,6 +270,8 @@ def tick(seconds: float) -> list[Row]:
             middle <= RATIO,
         )
     ]
+    floor, total = period_error(np.array(json.loads(counts)))
+    rows.append(Row("period error p99, a process that only sleeps", f"{100 * floor:.0f} % of {total}", "", good=True))
     records = [r for pair in pairs for r in pair[1][2]]
     return rows + [period_row(name, [r for r in records if get_text(r, "name") == name]) for name in DRIVERS]
 
@@ -236,12 +283,17 @@ def period_row(name: str, records: list[np.ndarray]) -> Row:
     if not counts.sum():
         state = f"no frames, {records[0][H.ERRORS]} errors: {get_text(records[0], 'trouble')}" if records else "not run"
         return Row(what, state, bound, good=False)
+    p99, total = period_error(counts)
+    return Row(what, f"{100 * p99:.0f} % of {total} frames", bound, p99 <= UNEVEN)
+
+
+def period_error(counts: np.ndarray) -> tuple[float, int]:
+    """p99 of how far periods are from a millisecond, as a share of it; and how many there were."""
     middles = np.array([0.5 * (lower_edge(k) + lower_edge(k + 1)) for k in range(BUCKETS)])
     errors = np.abs(middles - PERIOD_US) / PERIOD_US
     order = np.argsort(errors)
     share = np.cumsum(counts[order]) / counts.sum()
-    p99 = float(errors[order][np.searchsorted(share, 0.99)])
-    return Row(what, f"{100 * p99:.0f} % of {counts.sum()} frames", bound, p99 <= UNEVEN)
+    return float(errors[order][np.searchsorted(share, 0.99)]), int(counts.sum())
 
 
 def latency(seconds: float) -> list[Row]:
@@ -297,6 +349,8 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
         serve(sys.argv[2:])
+    elif sys.argv[1:2] == ["sleeper"]:
+        sleeper()
     elif sys.argv[1:2] == ["gauge"]:
         gauge(int(sys.argv[2]))
     else:

@@ -5,7 +5,8 @@
     python tools/fuzz_decoders.py serial-csv --atheris   guided by coverage, for ever: pip install "hilnode[fuzz]"
 
 A target makes good frames and judges any bytes: `check` gives them to the decoder and compares what it took with what
-another implementation (struct, zlib, a checksum bit by bit) finds in them. A new decoder is one class in `TARGETS`.
+another implementation (struct, zlib, cantools, a checksum bit by bit) finds in them. A new decoder is one class in
+`TARGETS`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import random
 import struct
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -22,7 +24,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from drivers.base import DriverError
+from drivers.can_bus import Can
 from drivers.frames import Counts, Decoder, Frame
+from drivers.hid_channels import channels_of
+from drivers.hid_decoder import Counts as HidCounts
+from drivers.hid_decoder import Decoder as HidDecoder
+from drivers.hid_report import parse
 from drivers.modbus_client import Modbus
 from drivers.modbus_server import ModbusServer
 from drivers.udp import Udp
@@ -322,6 +329,144 @@ class ModbusRequest:
         return int(taken)
 
 
+class HidReports:
+    """Two numbered reports: 1 has x and y (int16), 8 buttons and a hat, 2 has a wheel (uint8); here by struct.
+
+    A report of another number, or one that is cut, leaves every value and stamp as it was. What follows a report is
+    not looked at: Linux hands out whole buffers.
+    """
+
+    descriptor = bytes.fromhex(
+        "0501 0904 a101 8501 160080 26ff7f 7510 9502 0930 0931 8102 0509 1901 2908 1500 2501 7501 9508 8102"
+        "0501 0939 1500 2507 7504 9501 8142 7504 9501 8101 8502 0932 1500 26ff00 7508 9501 8102 c0"
+    )
+    channels: ClassVar = {
+        **{name: {"usage": name, "as": "raw"} for name in ("x", "y")},
+        **{"fire": "button 1", "shots": {"usage": "button 2", "as": "count"}, "hat_x": "hat_x", "hat_y": "hat_y"},
+        "wheel": {"usage": "z", "as": "raw"},
+    }
+    hat = (
+        (0, -1),
+        (1, -1),
+        (1, 0),
+        (1, 1),
+        (0, 1),
+        (-1, 1),
+        (-1, 0),
+        (-1, -1),
+        *[(0, 0)] * 8,
+    )  # from the top, clockwise
+    stick = struct.Struct("<xhhBB")
+
+    def __init__(self) -> None:
+        self.decoder = HidDecoder(parse(self.descriptor), channels_of("fuzz", self.channels, None))
+        self.values, self.stamps = np.zeros(7), np.zeros(7, np.int64)
+        self.expected, self.told = HidCounts(), [0] * 7
+        self.now = self.buttons = 0
+
+    def good(self, dice: random.Random) -> bytes:
+        return b"\x01" + dice.randbytes(6) if dice.random() < 0.7 else b"\x02" + dice.randbytes(1)
+
+    def check(self, data: bytes) -> int:
+        self.now += 1
+        before = self.values.tolist()
+        taken = self.decoder.feed(data, self.values, self.stamps, self.now)
+        needed = {1: self.stick.size, 2: 2}.get(data[0] if data else 0)
+        if needed is None:
+            self.expected.other += 1
+        elif len(data) < needed:
+            self.expected.short += 1
+        else:
+            before = self.moved(data, before)
+            self.expected.reports += 1
+        assert taken == (needed is not None and len(data) >= needed), f"{data.hex(' ')}: taken {taken}"
+        assert self.values.tolist() == before, f"{data.hex(' ')}: {self.values.tolist()} != {before}"
+        assert self.stamps.tolist() == self.told, data.hex(" ")
+        assert self.decoder.counts == self.expected, f"{data.hex(' ')}: {self.decoder.counts} != {self.expected}"
+        return int(taken)
+
+    def moved(self, data: bytes, old: list[float]) -> list[float]:
+        """What the values are after this report."""
+        if data[0] == 2:
+            self.told[6] = self.now
+            return [*old[:6], float(data[1])]
+        x, y, buttons, hat = self.stick.unpack_from(data)
+        pressed = 0 if not self.told[0] else buttons & ~self.buttons & 3  # at the first report nobody knows since when
+        self.expected.presses += pressed.bit_count()
+        self.buttons = buttons
+        self.told[:6] = [self.now] * 6
+        return [
+            float(x),
+            float(y),
+            float(buttons & 1),
+            old[3] + (pressed >> 1),
+            *map(float, self.hat[hat & 15]),
+            old[6],
+        ]
+
+
+DBC = """VERSION "1"
+BU_: NODE ECU
+BO_ 512 Diagnosis: 8 ECU
+ SG_ Page M : 0|4@1+ (1,0) [0|15] "" NODE
+ SG_ Status : 4|4@1- (1,0) [-8|7] "" NODE
+ SG_ Boots m0 : 8|32@1+ (1,0) [0|4294967295] "" NODE
+ SG_ Voltage m1 : 8|16@1+ (0.001,0) [0|65.535] "V" NODE
+ SG_ Current m1 : 31|16@0- (0.01,-5) [-332.68|322.67] "A" NODE
+ SG_ Level m2 : 15|32@0- (2,1) [0|0] "m" NODE
+SIG_VALTYPE_ 512 Level : 1;
+"""
+
+
+class CanFrames:
+    """Frames of a message with three pages, both byte orders, a float32: cantools decodes them once more, its own way.
+
+    A frame that is too short, or of another page, is an error and changes nothing.
+    """
+
+    def __init__(self) -> None:
+        import can
+        import cantools
+        from cantools.database.can import Database
+
+        self.library, self.refusal = can, cantools.database.DecodeError
+        with tempfile.NamedTemporaryFile("w", suffix=".dbc") as file:
+            file.write(DBC)
+            file.flush()
+            options = {"dbc": file.name, "interface": "virtual", "channel": "fuzz", "receive": ["Diagnosis"]}
+            self.driver = Can("fuzz", options)
+        database = cantools.database.load_string(DBC)
+        assert isinstance(database, Database)
+        self.message = database.get_message_by_name("Diagnosis")
+        self.names = [s.name for s in self.message.signals]
+        self.values, self.stamps = np.zeros(len(self.names)), np.zeros(len(self.names), np.int64)
+        self.driver._bus = self  # type: ignore[assignment]
+        self.frames: list[Any] = []
+
+    def recv(self, _: float) -> Any:
+        return self.frames.pop() if self.frames else None
+
+    def good(self, dice: random.Random) -> bytes:
+        return bytes([dice.randrange(16) << 4 | dice.randrange(3)]) + dice.randbytes(7)
+
+    def check(self, data: bytes) -> int:
+        self.frames = [self.library.Message(arbitration_id=512, is_extended_id=False, data=data)]
+        self.stamps[:] = 0
+        try:
+            found: Any = self.message.decode(data, decode_choices=False)
+        except self.refusal:
+            found = {}
+        expected = [float(found.get(name, old)) for name, old in zip(self.names, self.values.tolist(), strict=True)]
+        try:
+            taken = self.driver.read(self.values, self.stamps)
+        except ValueError:
+            taken = False
+        assert taken == bool(found), f"{data.hex(' ')}: taken {taken}"
+        assert repr(self.values.tolist()) == repr(expected), f"{data.hex(' ')}: {self.values.tolist()} != {expected}"
+        assert [bool(t) for t in self.stamps] == [name in found for name in self.names], data.hex(" ")
+        return int(taken)
+
+
 def crc16(data: Sequence[int]) -> int:
     """CRC-16/MODBUS."""
     value = 0xFFFF
@@ -339,6 +484,8 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "modbus-rtu": ModbusRtu,
     "modbus-tcp": ModbusTcp,
     "modbus-request": ModbusRequest,
+    "hid": HidReports,
+    "can": CanFrames,
 }
 
 

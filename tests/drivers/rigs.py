@@ -12,7 +12,10 @@ Numbers said and heard are whole and from -100 to 100, so that any kind of chann
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
+import functools
 import os
 import select
 import socket
@@ -23,10 +26,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import can as python_can
+import hid_bus
 import numpy as np
+import pytest
+from asyncua import Client
 from modbus_peers import foreign_server
+from ni_server import served
 from pyModbusTCP.client import ModbusClient
 from support import free_port
+from test_can_bus import udp_bus
+from test_opcua_client import Peer, channel
 from test_serial_port import Plug
 
 from drivers.base import Driver
@@ -45,6 +55,8 @@ class Rig:
     """Take the device away: unplug it, stop the server."""
     find: Callable[[], None] | None = None
     """Bring it back."""
+    only_here: bool = False
+    """It lives in the test's own process: another one cannot reach it."""
 
 
 @dataclass(frozen=True)
@@ -178,16 +190,228 @@ def modbus_server(folder: Path) -> Iterator[Rig]:
         client.close()
 
 
+STICK = bytes.fromhex("0501 0904 a101 1581 257f 7508 9502 0930 0931 8102 c0")
+"""A joystick with two signed bytes, x and y (HID 1.11, appendix E.10, made absolute)."""
+
+
+@contextlib.contextmanager
+def hid(folder: Path) -> Iterator[Rig]:
+    with pytest.MonkeyPatch.context() as patch:
+        bus = hid_bus.install(patch)
+        sticks = [bus.plug(STICK)]
+        byte = {"scale": 1.0, "offset": 100.0, "low": -100.0, "high": 100.0}
+
+        def hear() -> list[float] | None:
+            written = sticks[-1].written
+            return [b - 100.0 for b in written[-1][1:]] if written else None
+
+        yield Rig(
+            {
+                "vendor": 0x046D,
+                "channels": {name: {"usage": axis, "as": "raw"} for name, axis in zip(PAIR_IN, "xy", strict=True)},
+                "templates": [[0, *({**c, **byte} for c in PAIR_OUT)]],
+            },
+            say=lambda _, values: sticks[-1].say(bytes(int(v) % 256 for v in values)),
+            hear=hear,
+            lose=lambda: bus.unplug(sticks[-1]),
+            find=lambda: sticks.append(bus.plug(STICK)),
+            only_here=True,
+        )
+        assert (bus.closed_under_use, bus.overlaps) == (0, 0)
+
+
+VOLT = 16.0  # units of a channel; with 16 V for 65536 steps, whole numbers lie on steps of the converter
+TERMINALS_IN = [{"name": n, "channel": f"ai{k}", "slope": VOLT, "volts": [-8, 8]} for k, n in enumerate(PAIR_IN)]
+TERMINALS_OUT = [{**c, "channel": f"ao{k}", "slope": VOLT} for k, c in enumerate(PAIR_OUT)]
+
+
+@contextlib.contextmanager
+def daq(folder: Path) -> Iterator[Rig]:
+    with served() as server:
+        card = server.card
+
+        def say(_: Driver, values: Sequence[float]) -> None:
+            card.outside |= {f"ai{k}": lambda t, volts=v / VOLT: volts for k, v in enumerate(values)}
+
+        yield Rig(
+            {"device": "Dev1", "server": server.address, "inputs": TERMINALS_IN, "outputs": TERMINALS_OUT},
+            say=say,
+            hear=lambda: [VOLT * card.output(f"ao{k}") for k in (0, 1)] if card.written else None,
+            lose=server.stop,
+            find=server.start,
+        )
+
+
+DBC = """
+VERSION "1"
+BU_: NODE ECU
+BO_ 256 Report: 4 ECU
+ SG_ A : 0|16@1- (1,0) [-32768|32767] "" NODE
+ SG_ C : 16|16@1- (1,0) [-32768|32767] "" NODE
+BO_ 257 Order: 4 NODE
+ SG_ C : 0|16@1- (1,0) [-32768|32767] "" ECU
+ SG_ D : 16|16@1- (1,0) [-32768|32767] "" ECU
+"""
+
+
+@contextlib.contextmanager
+def can(folder: Path) -> Iterator[Rig]:
+    path, port, numbers = folder / "rig.dbc", free_port(socket.SOCK_DGRAM), struct.Struct("<2h")
+    path.write_text(DBC)
+    with udp_bus(port) as ecu:
+        last: list[list[float] | None] = [None]
+
+        def say(_: Driver, values: Sequence[float]) -> None:
+            data = numbers.pack(*map(int, values))
+            ecu.send(python_can.Message(arbitration_id=256, is_extended_id=False, data=data))
+
+        def hear() -> list[float] | None:
+            while frame := ecu.recv(0):
+                if frame.arbitration_id == 257:
+                    last[0] = [float(n) for n in numbers.unpack(frame.data)]
+            return last[0]
+
+        yield Rig(
+            {
+                "dbc": str(path),
+                "interface": "udp_multicast",
+                "channel": "239.74.163.2",
+                "settings": {"port": port},
+                "receive": ["Report"],
+                "send": {"Order": {"period_ms": 0.1}},
+                "channels": {
+                    "c": {"signal": "Order.C", "safe": -1.0},
+                    "d": {"signal": "Order.D", "safe": -2.0},
+                },
+            },
+            say=say,
+            hear=hear,
+        )
+
+
+def absent_bus(folder: Path) -> Mapping[str, Any]:
+    path = folder / "absent.dbc"
+    path.write_text(DBC)
+    return {"dbc": str(path), "interface": "socketcan", "channel": "none0", "receive": ["Report"]}
+
+
+@functools.cache
+def plcs() -> list[Peer]:
+    """OPC UA servers, the last of them alive: one for all tests, since it takes seconds to come up."""
+    made = [Peer(free_port())]
+    atexit.register(lambda: made[-1].close())
+    return made
+
+
+@contextlib.contextmanager
+def opcua(folder: Path) -> Iterator[Rig]:
+    ins, outs = ("Int16", "Double"), ("Int32", "Float")
+    servers = plcs()
+
+    def say(_: Driver, values: Sequence[float]) -> None:
+        for name, value in zip(ins, values, strict=True):
+            servers[-1](f"set {name} {int(value)}" + ".0" * (name == "Double"))
+
+    try:
+        yield Rig(
+            {
+                "connect": f"opc.tcp://127.0.0.1:{servers[-1].port}/plc",
+                "publish_ms": 10,
+                "inputs": [{**channel(node), "name": name} for node, name in zip(ins, PAIR_IN, strict=True)],
+                "outputs": [{**channel(node), **c} for node, c in zip(outs, PAIR_OUT, strict=True)],
+            },
+            say=say,
+            hear=lambda: [float(servers[-1](f"get {name}")) for name in outs],
+            lose=servers[-1].close,
+            find=lambda: servers.append(Peer(servers[-1].port)),
+        )
+    finally:
+        if servers[-1].process.poll() is not None:
+            servers.append(Peer(servers[-1].port))
+
+
+class Scada:
+    """A client of asyncua's own, in this thread; it connects when it is asked for something, and again if need be."""
+
+    def __init__(self, port: int) -> None:
+        self._address = f"opc.tcp://127.0.0.1:{port}"
+        self._loop = asyncio.new_event_loop()
+        self._client: Client | None = None
+
+    async def _node(self, name: str) -> Any:
+        if self._client is None:
+            client = Client(self._address, timeout=20)
+            await client.connect()
+            self._client = client
+        space = await self._client.get_namespace_index("urn:hilnode")
+        return self._client.get_node(f"ns={space};s=dut.{name}")
+
+    def get(self, name: str) -> float:
+        async def ask() -> float:
+            return float(await (await self._node(name)).read_value())
+
+        return self._loop.run_until_complete(ask())
+
+    def put(self, name: str, value: float) -> None:
+        async def tell() -> None:
+            await (await self._node(name)).write_value(float(value))
+
+        self._loop.run_until_complete(tell())
+
+    def close(self) -> None:
+        async def leave() -> None:
+            if self._client is not None:
+                with contextlib.suppress(Exception):
+                    await self._client.disconnect()
+
+        self._loop.run_until_complete(leave())
+        self._loop.close()
+
+
+@contextlib.contextmanager
+def opcua_server(folder: Path) -> Iterator[Rig]:
+    port = free_port()
+    scada = Scada(port)
+
+    def say(_: Driver, values: Sequence[float]) -> None:
+        with contextlib.suppress(ConnectionRefusedError):  # not up yet: it is said again
+            for name, value in zip(PAIR_IN, values, strict=True):
+                scada.put(name, value)
+
+    try:
+        yield Rig(
+            {
+                "listen": f"127.0.0.1:{port}",
+                "publish_ms": 10,
+                "inputs": PAIR_IN,
+                "outputs": [{"name": "e", "safe": -1.0}, {"name": "f", "safe": -2.0}],
+            },
+            say=say,
+            hear=lambda: [scada.get(name) for name in ("e", "f")],
+        )
+    finally:
+        scada.close()
+
+
 def void(_: object) -> None:
     """For what is done for its effect."""
 
 
 RIGS: dict[str, Entry] = {
+    "can": Entry(can, missing=absent_bus),
+    "daq": Entry(
+        daq, missing=lambda _: {"device": "Dev1", "server": f"127.0.0.1:{free_port()}", "inputs": TERMINALS_IN}
+    ),
+    "hid": Entry(hid, missing=lambda _: {"path": "/dev/hidraw-none", "channels": {"a": "x"}}),
     "loopback": Entry(loopback, missing=None),
     "modbus": Entry(
         modbus, missing=lambda _: {"connect": f"127.0.0.1:{free_port()}", "inputs": REGISTERS_IN, "timeout_ms": 200}
     ),
     "modbus-server": Entry(modbus_server, missing=lambda _: {"listen": "192.0.2.1:502", "inputs": REGISTERS_IN}),
+    "opcua": Entry(
+        opcua, missing=lambda _: {"connect": f"opc.tcp://127.0.0.1:{free_port()}", "inputs": [channel("Double")]}
+    ),
+    "opcua-server": Entry(opcua_server, missing=lambda _: {"listen": "192.0.2.1:4840", "inputs": PAIR_IN}),
     "operator": Entry(operator, missing=None),
     "serial": Entry(
         serial,

@@ -30,6 +30,7 @@ from hilnode.node import Node
 from hilnode.signals import Signal, check_unique
 
 READ_WITHIN = 0.15  # [s] the contract says a tenth; the rest is for a busy machine
+STOPS_WITHIN = 20.0  # [s] an `open` cannot be cut short, and an OPC UA server takes seconds to come up
 HELP = re.compile(r"\?|\(|sudo|pip install|switch|create|check|close|hilnode devices")
 KINDS = sorted(registry.KINDS._built_in)
 
@@ -234,7 +235,7 @@ sys.stdin.readline()
 
 def test_another_process_makes_it_safe_while_this_one_has_it_open(bed):
     driver = bed.driver
-    if bed.twin or not driver.external or not driver.outputs or not bed.rig.hear:
+    if bed.twin or bed.rig.only_here or not driver.external or not driver.outputs or not bed.rig.hear:
         pytest.skip("nothing outside to make safe")
     driver.open()
     driver.write(np.full(len(driver.outputs), 5.0))
@@ -291,7 +292,7 @@ def runner(bed, name) -> Iterator[tuple[Runner, Bed]]:
         )
         made.start()
         yield made, bed
-        assert made.stop(time.monotonic() + 5.0)
+        assert made.stop(time.monotonic() + STOPS_WITHIN)
 
 
 def is_up(made: Runner, bed: Bed) -> bool:

@@ -239,6 +239,19 @@ def test_a_sample_is_dated_by_the_sample_clock_however_late_it_is_fetched(server
     assert max(waits) > 0.02  # so the time of the reading would have been wrong
 
 
+def test_only_a_late_reader_asks_how_many_samples_there_are(server, make):
+    """A question through gRPC costs as much as an answer."""
+    driver = make(mode="buffered", rate=20.0, inputs=[AI])
+    driver.open()
+    asked = lambda: server.state.calls.count("GetReadAttributeUInt32")  # noqa: E731
+    read(driver, times=8)
+    in_time = asked()
+    assert in_time <= 2  # none but for a busy machine
+    time.sleep(0.3)
+    read(driver)
+    assert asked() > in_time
+
+
 def test_a_late_reader_gets_the_newest_sample(server, make):
     server.card.outside |= {"ai0": ramp, "ai1": lambda t: -ramp(t)}
     driver = make(mode="buffered", rate=5000.0, inputs=[AI, {"name": "y", "channel": "ai1"}])

@@ -3,9 +3,9 @@
 import struct
 
 import pytest
-from fuzz_decoders import TARGETS, SerialBinary, SerialCsv, UdpDatagram, crc16, run
+from fuzz_decoders import TARGETS, CanFrames, HidReports, SerialBinary, SerialCsv, UdpDatagram, crc16, run
 
-from drivers import frames
+from drivers import can_layout, frames, hid_decoder
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -33,6 +33,25 @@ def test_a_decoder_that_gets_the_order_wrong_is_found_out(monkeypatch):
     monkeypatch.setattr(target.driver, "_in", struct.Struct("<3f"))
     with pytest.raises(AssertionError):
         run(target, 100)
+
+
+def test_a_decoder_that_takes_reports_that_are_cut_is_found_out():
+    target = HidReports()
+    target.decoder._reports[1].length -= 1
+    with pytest.raises(AssertionError):
+        run(target, 1000)
+
+
+def test_a_decoder_that_does_not_know_the_sign_is_found_out(monkeypatch):
+    monkeypatch.setattr(hid_decoder.Field, "is_signed", False)
+    with pytest.raises(AssertionError):
+        run(HidReports(), 100)
+
+
+def test_a_decoder_that_takes_pages_that_the_database_has_not_is_found_out(monkeypatch):
+    monkeypatch.setattr(can_layout.Layout, "_chosen", lambda self, words: [self._top])
+    with pytest.raises(AssertionError):
+        run(CanFrames(), 100)
 
 
 def test_the_checksum_of_the_judge_is_that_of_the_catalogue():
