@@ -55,6 +55,8 @@ class Rig:
     """Take the device away: unplug it, stop the server."""
     find: Callable[[], None] | None = None
     """Bring it back."""
+    pushed: bool = False
+    """It delivers by itself: a value may have come, and been stamped, before it was read."""
     only_here: bool = False
     """It lives in the test's own process: another one cannot reach it."""
 
@@ -324,6 +326,7 @@ def opcua(folder: Path) -> Iterator[Rig]:
             hear=lambda: [float(servers[-1](f"get {name}")) for name in outs],
             lose=servers[-1].close,
             find=lambda: servers.append(Peer(servers[-1].port)),
+            pushed=True,
         )
     finally:
         if servers[-1].process.poll() is not None:
@@ -388,6 +391,7 @@ def opcua_server(folder: Path) -> Iterator[Rig]:
             },
             say=say,
             hear=lambda: [scada.get(name) for name in ("e", "f")],
+            pushed=True,
         )
     finally:
         scada.close()

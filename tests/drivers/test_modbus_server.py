@@ -328,7 +328,7 @@ def test_requests_that_come_together_are_all_answered(server):
 
 def test_every_snapshot_is_of_one_moment(server, client):
     """Two outputs that the node always writes alike never differ in one answer."""
-    ending = threading.Event()
+    begun, ending = threading.Event(), threading.Event()
 
     def write() -> None:
         row, k = np.zeros(len(OUTPUTS)), 0
@@ -338,10 +338,12 @@ def test_every_snapshot_is_of_one_moment(server, client):
             time.sleep(0.0001)
             row[1] = 0.5 * k
             server.write(row)  # one array for ever, as the runner has it
+            begun.set()
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
+        assert begun.wait(10)
         for _ in range(300):
             high, low, load = client.read_input_registers(0, 3)
             assert struct.unpack(">f", struct.pack(">2H", high, low))[0] == load

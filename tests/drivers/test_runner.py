@@ -225,8 +225,8 @@ def test_a_device_that_is_not_there_at_first(bench):
 def test_tries_become_rarer(bench):
     driver = Fake()
     driver.there = False
-    b = bench(driver)
     began = time.monotonic()
+    b = bench(driver)
     wait_for(lambda: b.health[H.ERRORS] >= 4, "four tries")
     assert time.monotonic() - began >= 0.05  # two threads, each 0.05, 0.1, 0.2 ... apart: not a busy loop
     assert b.health[H.ERRORS] < 50

@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,8 @@ def test_from_the_command_line_with_an_event_and_its_tick(tmp_path, name, device
         device.await_live(back)
 
 
-def test_what_makes_no_sense_is_refused(tmp_path, name, device):
+def test_what_makes_no_sense_is_refused(tmp_path, name, device, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "hilnode")
     quiet = trouble(device.port, "log.timing = false\nsafety.watchdog = false")
     with Node(make_config(tmp_path, name, quiet)) as node:
         node.start()
