@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,10 @@ LONGEST = 500  # [characters] of what was asked
 
 
 class Audit:
-    """Appends to one file; without a file it only counts. A disk that refuses costs the log, not the commands."""
+    """Appends to one file; without a file it only counts. A disk that refuses costs the log, not the commands.
+
+    Several threads may write; one that comes after the end is too late and does no harm.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.trouble = ""
@@ -28,6 +32,7 @@ class Audit:
                 self._file = path.open("a", buffering=1)
             except OSError as error:
                 self.trouble = f"{path}: {error.strerror}; commands are not written down"
+        self._writing = threading.Lock()
         self._second = 0
         self._in_second = 0
         self._passed_over = 0
@@ -55,19 +60,23 @@ class Audit:
             self._passed_over = 0
 
     def _write(self, line: dict[str, Any]) -> None:
-        if self._file is None:
-            return
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        try:
-            self._file.write(json.dumps({"time": now, **line})[: 4 * LONGEST] + "\n")
-        except OSError as error:
-            self.trouble = f"audit log: {error.strerror}; commands are no longer written down"
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
+        with self._writing:
+            if self._file is None:
+                return
+            try:
+                self._file.write(json.dumps({"time": now, **line})[: 4 * LONGEST] + "\n")
+            except OSError as error:
+                self.trouble = f"audit log: {error.strerror}; commands are no longer written down"
+                self._close_file()
 
     def close(self, tick: int) -> None:
         self.settle(tick)
-        if self._file:
+        with self._writing:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file:
             with contextlib.suppress(OSError):
-                self._file.close()
+                file.close()
