@@ -4,20 +4,22 @@ Where does the distance of the ring's core from the other shape have its minima?
 shape is known (ring_distance.py), so the curve is walked in 32 steps, and in half steps where it is near but not level.
 A distance changes no faster than the point moves, so that steps far from the other shape are left out. Between two
 places where the slope of the distance turns from falling to rising lies a minimum, found to rounding. Two links through
-each other, or a bar across a ring, have several. Where the distance stays the same for some way, as for a ring flat on
-the ground, minima wander with every tremble: such a stretch has points fixed to the ring instead, at its ends and
-middle, or at four places if it goes all around.
+each other, or a bar across a ring, have several. A second search makes sure that no place of the core is nearer than
+those found, however small the other shape is (ring_search.py). Where the distance stays the same for some way, as for
+a ring flat on the ground, minima wander with every tremble: such a stretch has points fixed to the ring instead, at its
+ends and middle, or at four places if it goes all around.
 
 A ring that comes down fast on one side is thrown round its first point within one step. So the rest of the ring has
 points too, at fixed places, if they are within the margin.
 
 At each place of the core the wire is a ball. On a mesh or field it is listed as one, with a point for each face that it
-touches; otherwise it has one.
+touches; otherwise it has one. Of two rings the smaller one is walked, and its wire may touch both sides of the other.
 
 Ref: Luaces 4.6.4 and 4.6.5 minimise the same distance for tori and links with an augmented Lagrangian per triangle.
 
-Limits: of two minima within half a step (6 degrees of a torus, 11 of a link's bend) only one is found. Where the core
-itself runs through a shape, each minimum leaves by the nearest way for that point of the core, not for the whole ring.
+Limits: of two minima within half a step (6 degrees of a torus, 11 of a link's bend) only the deeper one is sure to be
+found. Where the core itself runs through a shape, each minimum leaves by the nearest way for that point of the core,
+not for the whole ring.
 """
 
 from __future__ import annotations
@@ -28,20 +30,27 @@ from typing import NamedTuple
 import numpy as np
 
 from hilnode.jit import inline, kernel
-from hilnode.record import F1, I1, viewer
+from hilnode.record import F1, F2, I1, viewer
 from plant.collide.field import touch_ball as touch_ball_on_field
 from plant.collide.mesh_round import touch_ball
 from plant.collide.model import POINTS
-from plant.collide.ring_curve import STEPS, Curve, core_distance, longest_step, on_curve, on_step, ring_size
+from plant.collide.ring_curve import (
+    STEPS,
+    Curve,
+    across_distance,
+    core_distance,
+    longest_step,
+    on_curve,
+    on_step,
+    ring_size,
+)
 from plant.collide.ring_distance import MESH, TORUS, Other, distance_from
+from plant.collide.ring_search import EVEN, LEAST_SLOPE, ROWS, UNSEEN, bow_at, is_steep, nearer_place, turning_point
 from plant.collide.round import ball_in_frame, put, to_frame
 from plant.collide.triangle import dot, into, out_of, place, world
 
 LEVEL = 0.02  # of the wire's radius: a stretch whose distance varies as little is level
 BETTER = 1e-5  # of the ring's half length: as much deeper than level points must a minimum be to be listed as well
-EVEN = 1e-3  # slope up to which a level stretch has no bumps between two steps
-LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
-REFINE = 42  # at most so many steps to a minimum; half a dozen as a rule
 MINIMA, FAR_SIDE = 64, 128  # feature numbers of minima and far sides start here; those of fixed places are their step
 PLACES = 256  # feature numbers of a ball's second and third point are so much higher each
 FACES = 3  # points of one ball on a mesh or field at most
@@ -57,6 +66,9 @@ class RingScratch(NamedTuple):
     gap: F1  # [STEPS] distance of the core from the other shape, or a lesser number where that is out of reach
     slope: F1  # [STEPS] its change along the core
     near: F1  # [STEPS] the surface is no farther than this
+    bow: F1  # [STEPS] what bounds the bend of the distance there (ring_search.py); UNSEEN where it was left out
+    end: F2  # [ROWS, 4] ends of parts of a step that wait to be searched
+    corner: F2  # [3, 3] the one triangle that is searched
     taken: I1  # [POINTS] the step at which each point is listed
     seed: I1  # [1] the triangle of a mesh found last; -1 = none
 
@@ -66,8 +78,9 @@ view_ring_scratch = viewer(RingScratch)
 
 def new_ring_scratch() -> RingScratch:
     """Room for one pair at a time; one per thread."""
-    gap, slope, near = np.zeros((3, STEPS))
-    return RingScratch(gap, slope, near, np.zeros(POINTS, np.int64), np.zeros(1, np.int64))
+    gap, slope, near, bow = np.zeros((4, STEPS))
+    taken, seed = np.zeros(POINTS, np.int64), np.zeros(1, np.int64)
+    return RingScratch(gap, slope, near, bow, np.zeros((ROWS, 4)), np.zeros((3, 3)), taken, seed)
 
 
 @kernel
@@ -81,15 +94,15 @@ def sphere_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
     reach = wire + radius + margin
     if distance >= reach:
         return 0
-    if core_distance(p, half, -bend)[0] < reach:
+    if across_distance(p, half, bend)[0] < reach:
         return shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out)
     return ball_in_frame(placed, j, out, 0, x, y, z, radius, n[0], n[1], n[2], distance - wire, margin, MINIMA)
 
 
 @kernel
 def shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
-    """Points of a torus or link, i or j, with any other shape; of two rings j is walked."""
-    ring, it, way = (i, j, 1.0) if shape.kind[j] >= MESH else (j, i, -1.0)
+    """Points of a torus or link, i or j, with any other shape; of two rings the smaller one is walked."""
+    ring, it, way = (i, j, 1.0) if _is_walked(shape, i, j) else (j, i, -1.0)
     half, bend, wire = ring_size(shape, ring)
     p, r = placed.pos[ring], placed.rot[ring]
     x = into(placed.rot[it], (r[0, 0], r[1, 0], r[2, 0]))
@@ -101,60 +114,64 @@ def shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
     centre, _ = distance_from(other, curve.centre, limit)
     if centre >= limit:
         return 0
-    nearest_step = _walk(other, curve, s)
-    nearest = s.gap[nearest_step]
+    nearest = _walk(other, curve, s)
     if nearest - 0.5 * longest_step(curve) >= other.reach:
         return 0
     count, level = _level_points(other, curve, s, nearest, margin, out)
-    count, least, where = _minima(other, curve, s, nearest, level, margin, out, count)
-    deepest = -math.inf
+    count = _minima(other, curve, s, nearest, level, margin, out, count)
+    trifle = BETTER * (half + bend)
+    best = other.reach + trifle
     for q in range(count):
-        deepest = max(deepest, out.depth[q])
-    if deepest < wire - min(nearest, least) - BETTER * (half + bend):
-        # the nearest place lies on a stretch too short to be level and too even, or too rough, to show its minimum
-        if nearest <= least:
-            count, _ = _fixed_point(other, curve, s, nearest_step, margin, out, count, level)
-        else:
-            q, _ = on_curve(curve, where, 0.5)
-            d, n = distance_from(other, q, limit)
-            count = _list(other, wire, s, where, q, d, n, margin, out, count, _minimum_number(out, count, where))
+        best = min(best, wire - out.depth[q])
+    k, part = nearer_place(other, curve, s, best, trifle)
+    if k >= 0:
+        q, _ = on_curve(curve, k, part)
+        d, n = distance_from(other, q, limit)
+        count = _list(other, wire, s, k, q, d, n, margin, out, count, _minimum_number(out, count, k))
     count = _spread(other, curve, s, nearest, margin, out, count)
     return _to_world(placed, it, way, out, count)
 
 
+@inline
+def _is_walked(shape, i, j):
+    """Whether of a pair with a ring i is walked, not j."""
+    if shape.kind[j] >= MESH:
+        return True
+    if shape.kind[i] < TORUS:
+        return False
+    one, other = ring_size(shape, i), ring_size(shape, j)
+    return one[0] + one[1] < other[0] + other[1]
+
+
 @kernel
 def _walk(other, curve, s):
-    """Fill the scratch step by step; returns the nearest step."""
+    """Fill the scratch step by step; returns the distance of the nearest step."""
     longest = longest_step(curve)
     far = other.reach + AHEAD * longest
-    nearest, nearest_step, limit, k = math.inf, 0, far, 0
+    nearest, limit, k = math.inf, far, 0
     while k < STEPS:
         p, t = on_step(curve, k)
         d, n = distance_from(other, p, limit)
         s.gap[k], s.slope[k] = d, dot(n, t)
         s.near[k] = abs(d) if dot(n, n) > 0.5 else far
-        if d < nearest:
-            nearest, nearest_step = d, k
+        s.bow[k] = bow_at(other, curve, p, t, n)
+        nearest = min(nearest, d)
         skip = min(int(max((d - other.reach) / max(longest, 1e-300) - 0.5, 0.0)), STEPS - 1 - k)
         for q in range(k + 1, k + 1 + skip):
-            s.gap[q], s.slope[q], s.near[q] = d - (q - k) * longest, 0.0, far
+            s.gap[q], s.slope[q], s.near[q], s.bow[q] = d - (q - k) * longest, 0.0, far, UNSEEN
         limit = min(far, (s.near[k] + (skip + 1) * longest) * (1.0 + 1e-9))
         k += 1 + skip
-    return nearest_step
+    return nearest
 
 
 @kernel
 def _minima(other, curve, s, nearest, level, margin, out, count):
-    """List the places where the distance turns from falling to rising, found to rounding.
-
-    Returns how many points there are then, and the nearest half step: its distance and the step before it.
-    """
+    """List the places where the distance turns from falling to rising, found to rounding."""
     longest = longest_step(curve)
-    least, where = math.inf, 0
     for k in range(STEPS):
         after = (k + 1) % STEPS
-        if 0.5 * (s.gap[k] + s.gap[after] - longest) >= other.reach:  # a distance falls no faster
-            continue
+        if 0.5 * (s.gap[k] + s.gap[after] - longest) >= other.reach or is_steep(other, curve, s, k):
+            continue  # a distance falls no faster
         begins, ends = _in_stretch(s, k, nearest, curve.wire), _in_stretch(s, after, nearest, curve.wire)
         even = max(abs(s.slope[k]), abs(s.slope[after])) < EVEN
         flat, parts = begins or ends, 1 if begins and ends and even else 2
@@ -162,17 +179,15 @@ def _minima(other, curve, s, nearest, level, margin, out, count):
         between = 0.0
         if parts == 2:
             p, t = on_curve(curve, k, 0.5)
-            d, n = distance_from(other, p, limit)
+            _, n = distance_from(other, p, limit)
             between = dot(n, t)
-            if d < least:
-                least, where = d, k
         for part in range(parts):
             first = between if part == 1 else s.slope[k]
             last = between if part == 0 and parts == 2 else s.slope[after]
             if first >= -LEAST_SLOPE or last < -LEAST_SLOPE or count >= ROOM:
                 continue
             low = 0.5 * part
-            at = _minimum(other, curve, k, low, low + 1.0 / parts, first, max(last, 0.0), limit)
+            at = turning_point(other, curve, k, low, low + 1.0 / parts, first, max(last, 0.0), limit)
             p, _ = on_curve(curve, k, at)
             d, n = distance_from(other, p, limit)
             if flat and d >= level - BETTER * (curve.half + curve.bend):
@@ -182,45 +197,10 @@ def _minima(other, curve, s, nearest, level, margin, out, count):
             if other.shape.kind[other.i] == TORUS or other.shape.kind[other.i] == TORUS + 1:
                 # a wire in a narrow hole touches the far side of the other ring as well
                 half, bend, wire = ring_size(other.shape, other.i)
-                d, n = core_distance(p, half, -bend)
+                d, n = across_distance(p, half, bend)
                 number = FAR_SIDE + 2 * k + part
                 count = _list(other, curve.wire, s, k, p, d - wire, n, margin, out, count, number)
-    return count, least, where
-
-
-@inline
-def _slope_at(other, curve, k, part, limit):
-    """How the distance changes along the curve, between steps."""
-    p, t = on_curve(curve, k, part)
-    _, n = distance_from(other, p, limit)
-    return dot(n, t)
-
-
-@kernel
-def _minimum(other, curve, k, low, high, here, there, limit):
-    """Which part of the way from step k to the next the slope turns from falling to rising, between low and high.
-
-    Regula falsi (Illinois) first; a slope that jumps, at an edge of a shape's inside, is left to halving.
-    """
-    side = 0
-    for step in range(REFINE):
-        part = (low * there - high * here) / (there - here)
-        if step > 8 or not (part > low and part < high):
-            part = 0.5 * (low + high)
-        rise = _slope_at(other, curve, k, part, limit)
-        if abs(rise) < LEAST_SLOPE or high - low < 1e-10:
-            return part
-        if rise < 0.0:
-            low, here = part, rise
-            if side == -1:
-                there *= 0.5
-            side = -1
-        else:
-            high, there = part, rise
-            if side == 1:
-                here *= 0.5
-            side = 1
-    return 0.5 * (low + high)
+    return count
 
 
 @inline

@@ -94,21 +94,62 @@ def on_curve(curve, k, part):
 
 
 @inline
-def core_distance(p, half, bend):
-    """Distance of a point from a stadium in the plane z = 0, and the normal there.
+def step_size(curve, k):
+    """Length of step k, and the curvature there."""
+    if curve.half == 0.0:
+        return _TURN * curve.bend, 1.0 / max(curve.bend, 1e-300)
+    if k & 8:
+        return 0.25 * curve.half, 0.0
+    return 2.0 * _TURN * curve.bend, 1.0 / max(curve.bend, 1e-300)
 
-    A stadium is what lies at the bends' radius from a segment: the nearest point lies straight out from the segment.
-    With the radius negative it is the point across the hole.
-    """
+
+@inline
+def _outward(p, half):
+    """The nearest place to `p` on the segment within a stadium, as x, and the unit vector from there to `p`, level."""
     middle = clamp(p[0], half)
     u, v = p[0] - middle, p[1]
     size = math.sqrt(u * u + v * v)
     if size > NEAR:
-        u, v = u / size, v / size
-    else:
-        u, v = 0.0, 1.0
-    dx, dy, dz = p[0] - middle - bend * u, p[1] - bend * v, p[2]
+        return middle, u / size, v / size
+    return middle, 0.0, 1.0
+
+
+@inline
+def _away(p, x, y):
+    """Distance of `p` from (x, y, 0), and the unit vector from there."""
+    dx, dy, dz = p[0] - x, p[1] - y, p[2]
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)
     if distance <= NEAR:
         return distance, (0.0, 0.0, 1.0)
     return distance, (dx / distance, dy / distance, dz / distance)
+
+
+@inline
+def core_distance(p, half, bend):
+    """Distance of a point from a stadium in the plane z = 0, and the normal there.
+
+    A stadium is what lies at the bends' radius from a segment: the nearest point lies straight out from the segment.
+    """
+    middle, u, v = _outward(p, half)
+    return _away(p, middle + bend * u, bend * v)
+
+
+@inline
+def across_distance(p, half, bend):
+    """As `core_distance`, for the place that lies across the hole: from the nearest one straight over the segment.
+
+    That is on the other straight part, or, from beyond the ends of the segment, on that or on the other bend.
+    """
+    middle, u, v = _outward(p, half)
+    if bend * abs(u) > 2.0 * half * abs(v):
+        way = 2.0 * half * abs(u) + math.sqrt(max(bend * bend - 4.0 * half * half * v * v, 0.0))
+    else:
+        way = bend / max(abs(v), 1e-300)
+    return _away(p, middle - way * u, -way * v)
+
+
+@inline
+def from_middle(p, half):
+    """Distance of a point from the segment within a stadium, in the plane of both."""
+    u = p[0] - clamp(p[0], half)
+    return math.sqrt(u * u + p[1] * p[1])

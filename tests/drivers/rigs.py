@@ -164,7 +164,13 @@ def modbus(folder: Path) -> Iterator[Rig]:
             banks.append(servers.enter_context(foreign_server(port))[1])
 
         yield Rig(
-            {"connect": f"127.0.0.1:{port}", "poll_ms": 1, "inputs": REGISTERS_IN, "outputs": REGISTERS_OUT},
+            {
+                "connect": f"127.0.0.1:{port}",
+                "poll_ms": 1,
+                "timeout_ms": 5000,
+                "inputs": REGISTERS_IN,
+                "outputs": REGISTERS_OUT,
+            },
             say=lambda _, values: void(banks[-1].set_holding_registers(0, unsigned(values))),
             hear=lambda: signed(banks[-1].get_holding_registers(10, 2)),
             lose=servers.close,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from primitive_pairs import Body, Kind, random_turn, runner
+from primitive_pairs import Body, Found, Kind, random_turn, runner
 
 rings = runner(Kind.BOX, Kind.TORUS)  # the walk along the core, which serves balls too
 balls = runner(Kind.SPHERE, Kind.TORUS)
@@ -29,3 +29,21 @@ def random_pair(kinds: tuple[Kind, Kind], rng: np.random.Generator) -> tuple[Bod
     if kinds[0] == Kind.PLANE:
         far = rng.uniform(-0.5, 1.0) * np.sum(j.size) * np.asarray(i.turn)[:, 2]
     return i, j._replace(at=i.at + far)
+
+
+def small_pair(kinds: tuple[Kind, Kind], rng: np.random.Generator) -> tuple[Body, Body]:
+    """A shape as small as a tenth of the ring's steps, beside its core."""
+    i, j = random_body(kinds[0], rng), random_body(kinds[1], rng)
+    i = i._replace(size=0.03 * np.asarray(i.size))
+    half, bend = (0.0, j.size[0]) if j.kind == Kind.TORUS else (j.size[0], j.size[1])
+    angle, way = rng.uniform(0, 2 * np.pi), rng.normal(size=3)
+    core = bend * np.cos(angle) + half * rng.uniform(-1, 1), bend * np.sin(angle), 0.0
+    off = rng.uniform(0, 1.2) * (j.size[-1] + np.sum(i.size)) * way / np.linalg.norm(way)
+    return i, j._replace(at=i.at - np.asarray(j.turn) @ (core + off))
+
+
+def walked_last(i: Body, j: Body, found: Found) -> tuple[Body, Body, Found]:
+    """The same pair with the ring that is walked last, and normals away from it: of two rings the smaller one."""
+    if i.kind < Kind.TORUS or np.sum(i.size[:-1]) >= np.sum(j.size[:-1]):
+        return i, j, found
+    return j, i, Found(found.point, -found.normal, found.depth, found.feature)

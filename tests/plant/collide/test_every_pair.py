@@ -52,30 +52,14 @@ FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000
 ASPECTS = ("sound", "hit", "depth", "normal", "surface", "motion")
 
-TWO_MINIMA = "ring.py walks along the core in steps: of two minima within one the nearer one may be lost, or both"
-FAR_SIDE = "ring.py lists shallow points of a link beside deeper ones where no wire is"
-COARSE = "ring.py on facets as small as its steps loses a minimum now and then, or stops short of it"
 NEARLY = "the normal of cones that are a few millionths of their size apart is off by some milliradians"
 ENDS = "a ridge deep in a cylinder that is deepest at its very end counts or not by rounding (1 in 2,000)"
 WAYS_OUT = "out of deep overlaps of meshes several ways are as good: rounding decides which is taken (1 in 10,000)"
 
 # What is wrong with a pair, in which aspects of the few places and of the many.
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
-    "capsule-torus": [(TWO_MINIMA, "", "hit depth")],
-    "capsule-link": [(TWO_MINIMA, "depth", "hit depth motion")],
-    "box-torus": [(TWO_MINIMA, "", "hit depth")],
-    "box-link": [(TWO_MINIMA, "", "hit depth motion")],
-    "cylinder-torus": [(TWO_MINIMA, "depth", "depth")],
-    "cylinder-link": [(TWO_MINIMA, "", "hit depth surface motion")],
     "cylinder-mesh": [(ENDS, "motion", "motion")],
     "cone-cone": [(NEARLY, "", "normal")],
-    "cone-link": [(TWO_MINIMA, "", "hit depth")],
-    "torus-torus": [(TWO_MINIMA, "", "hit depth")],
-    "torus-link": [(TWO_MINIMA, "", "hit depth surface")],
-    "torus-mesh": [(COARSE, "depth surface", "hit depth surface")],
-    "link-link": [(TWO_MINIMA, "hit depth", "hit depth motion"), (FAR_SIDE, "surface", "surface")],
-    "link-mesh": [(COARSE, "depth", "hit depth normal surface")],
-    "link-field": [(COARSE, "depth surface", "depth surface")],
     "mesh-mesh": [(WAYS_OUT, "", "motion")],
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from primitive_pairs import Body, Found, Kind
-from ring_cases import KINDS, MARGIN, balls, random_body, random_pair, rings
+from ring_cases import KINDS, MARGIN, balls, random_body, random_pair, rings, walked_last
 from scipy.ndimage import minimum_filter1d
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
@@ -68,6 +68,7 @@ def _polygon(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def check(i: Body, j: Body, found: Found) -> None:
+    i, j, found = walked_last(i, j, found)
     wire = j.size[-1]
     curve = core(j, 4000)
     along = distance(i, curve) - wire
