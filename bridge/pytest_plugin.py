@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
     folder = Path(tempfile.mkdtemp(prefix="hil-", dir=folder))
     publish, commands = _free_ports(2)
     own = {
-        "node.name": f"hil-{os.getpid()}-{folder.name[4:].lower()}",
+        "node.name": f"hil-{os.getpid()}-{secrets.token_hex(4)}",
         "node.autostart": False,
         "bridge.publish": f"tcp://127.0.0.1:{publish}",
         "bridge.commands": f"tcp://127.0.0.1:{commands}",
@@ -92,7 +93,8 @@ def _connect(process: subprocess.Popen[bytes], endpoint: str, log: Path) -> Node
         if process.poll() is not None:
             raise NodeError("silent", f"the node ended with code {process.returncode}:\n{log.read_text()}")
         try:
-            return Node(endpoint, timeout=0.5)
+            Node(endpoint, timeout=0.5).close()
+            return Node(endpoint)
         except NodeError:
             if time.monotonic() > until:
                 raise
