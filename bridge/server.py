@@ -97,7 +97,6 @@ class Bridge:
             ask=lambda verb, given: call(node, verb, **given),
             local={
                 "schema": self.publisher.describe,
-                "scene": lambda: {"scene": spec["scene"]},
                 "rate": self.publisher.set_rate,
             },
             hello={

@@ -282,7 +282,6 @@ class Node(Operate):
             "cpu": self.cpu,
             "schema": self.schema.as_dict(),
             "parameters": signal_table(self.plant.parameters),
-            "scene": [],
             "version": __version__,
             "directory": str(self.directory.resolve()) if self.directory else "",
             "publish": b.publish,
