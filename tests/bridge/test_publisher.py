@@ -53,9 +53,10 @@ def bench(tmp_path_factory) -> Iterator[tuple[RemoteNode, Subscriber, Ring]]:
     with remote_node(tmp_path_factory.mktemp("bridge"), name, text) as node:
         ring = Ring.attach(f"{name}.rows")
         subscriber = Subscriber(f"tcp://127.0.0.1:{port}")
+        wait_for(lambda: subscriber.of("schema"), "the schema, which says that the subscription is there")
         node.ask("arm")
         node.ask("run")
-        wait_for(lambda: len(subscriber.of("schema")) >= 1 and len(subscriber.of("state")) >= 50, "messages")
+        wait_for(lambda: subscriber.of("event") and len(subscriber.of("state")) >= 50, "messages")
         yield node, subscriber, ring
         subscriber.close()
 
