@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-slow test-timing test-lab lint format bench bench-engine bench-collide bench-drivers soak \
-        deps-system clean help
+.PHONY: run test test-slow test-timing test-lab lint format bench bench-engine bench-collide bench-drivers bench-bridge \
+        soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
 
 bench-drivers: $(VENV)/.ready-dev  ## eight drivers at 1 kHz: what they cost the tick, how even they are; on a quiet machine
 	$(BIN)/python tools/bench_drivers.py $(ARGS)
+
+bench-bridge: $(VENV)/.ready-dev  ## what leaves the PC: losses, latency, the tick beside it; ARGS="--seconds 5" is shorter
+	$(BIN)/python tools/bench_bridge.py $(ARGS)
 
 soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
 	$(BIN)/python tools/bench_node.py soak $(ARGS)

@@ -69,7 +69,7 @@ class _Job:
 class CommandServer:
     """Serves one endpoint in a thread of its own.
 
-    `local` are operations that need no node (schema, rate): name to function of the fields. `role_of` tells the
+    `local` are operations that need no node (schema, scene, rate): name to function of the fields. `role_of` tells the
     role of a user name that the doorman let in; without a doorman everybody is `anybody`.
     """
 

@@ -15,33 +15,25 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from bridge.waiting import await_rows, now
 from bridge.wire import Packer, timing_of
-from hilnode.clock import now_ns, sleep_until
 from hilnode.control import Control, Word
+from hilnode.ecu_line import Lines
 from hilnode.health import Records
-from hilnode.jit import kernel
-from hilnode.lockfree.ring import Ring, RingView, pushed
-from hilnode.row import Col, Schema, State
+from hilnode.lockfree.ring import Ring, RingReader
+from hilnode.realtime import make_thread_hard
+from hilnode.row import HEADER, Col, Schema, State
 
-POLL_NS = 200_000  # between two looks at the ring: what it adds to the latency of a message
+POLL_NS = 50_000  # between two looks at the ring once a row is due: what it adds to the latency of a message
+PATIENCE_NS = 20_000_000  # without a row for so long: the plant waits for somebody, and so does the publisher
+SLOW_POLL_NS = 1_000_000  # between two looks then
 DRIVERS_NS = 200_000_000  # between two messages about the drivers
-WINDOW = 5  # such messages back: what periods of drivers are taken over
+SECOND_NS = 1_000_000_000
+MOST_SUMMED = 20_000  # rows in one message of statistics: a free run makes more of them in a second
+WINDOW = 5  # messages about the drivers back: what their periods are taken over
 HIGH_WATER = 10_000  # messages kept for a slow subscriber
-
-
-@kernel
-def await_rows(ring: RingView, row: int, until: int) -> None:
-    """Sleep, GIL-free, until row number `row` is there or the time is up."""
-    now = now_ns()
-    while now < until and pushed(ring) <= row:
-        sleep_until(now + POLL_NS)
-        now = now_ns()
-
-
-@kernel
-def now() -> int:
-    """CLOCK_MONOTONIC [ns], for Python."""
-    return now_ns()
+SMALL_SCENE = 65_536  # [bytes] a larger one is sent more seldom
+SCENE_EVERY = (1, 10)  # [s] a small one, a large one
 
 
 class Publisher:
@@ -51,7 +43,7 @@ class Publisher:
         schema = Schema.from_dict(spec["schema"])
         self.control = Control.attach(spec["node"])
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=schema.hash)
-        self.packer = Packer(schema, spec["node"])
+        self.packer = Packer(schema, spec["node"], spec["scene"])
         self.happenings: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.per_second = max(1, round(1e9 / schema.dt_ns))
         self.set_rate(spec["state_hz"])
@@ -63,6 +55,12 @@ class Publisher:
         self._parameters = spec["parameters"]
         self._timing: dict[str, Any] = {}
         self._lost = 0
+        self._ecus: list[str] = spec["ecus"]
+        self._lines = Lines.attach(spec["node"]) if self._ecus else None
+        self._headers: list[NDArray[np.int64]] = []  # of the rows that no statistics have counted yet
+        self._waiting = 0  # such rows
+        self._second_due = now() + SECOND_NS
+        self._seconds = 0
 
     def set_rate(self, hz: float) -> dict[str, Any]:
         """How often `state` is sent, as near as whole ticks allow; may be called from any thread."""
@@ -88,51 +86,81 @@ class Publisher:
 
     def work(self, report: Callable[[], dict[str, Any]]) -> None:
         """Until the node ends or dies. `report` tells once a second what the rest of the bridge has counted."""
+        make_thread_hard(-1, 0)  # only for the fine timer
         reader = self.rows.reader(batch=256)
-        recent: list[NDArray[np.int64]] = []
-        count = 0
         node = self.control[Word.PID]
+        woke = now()
         while not self.control[Word.CLOSING] and os.getppid() == node:
-            await_rows(self.rows.view, reader.next, now() + 100_000_000)
+            self._await(reader, woke)
             rows = reader.read()
-            for row in rows:
-                if self.send_raw:
-                    self.socket.send_multipart(self.packer.raw(row))
-                if row[Col.TICK] % self.every == 0:
-                    self.socket.send_multipart(self.packer.state(row))
             if len(rows):
-                recent.append(rows.copy())
-                count += len(rows)
-            if count >= self.per_second:
-                self._sum_up(np.concatenate(recent), reader.lost, report)
-                recent.clear()
-                count = 0
+                woke = int(rows[-1, Col.WAKE])
+                self._send_rows(rows)
             self._tell_happenings()
-            self._tell_drivers()
+            moment = now()
+            if self._waiting >= MOST_SUMMED or (moment >= self._second_due and self._waiting):
+                self._sum_up(reader.lost)
+            if moment >= self._second_due:
+                self._second_due = moment + SECOND_NS
+                self._tell_second(moment, reader.lost, report())
+            if moment >= self.drivers_due:
+                self.drivers_due = moment + DRIVERS_NS
+                self._tell_devices(moment)
+        self._send_rows(reader.read())
         self._tell_happenings()
 
-    def _sum_up(self, rows: NDArray[np.int64], lost: int, report: Callable[[], dict[str, Any]]) -> None:
-        """What is told once a second."""
-        time, tick = rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK])
+    def _await(self, reader: RingReader, woke: int) -> None:
+        """Until there is a row, or something else may be due; `woke` is when the last row's tick did."""
+        moment = now()
+        if moment - woke > PATIENCE_NS:
+            await_rows(self.rows.view, reader.next, 0, moment + SLOW_POLL_NS, SLOW_POLL_NS)
+            return
+        due = woke + self.control[Word.PERIOD]
+        await_rows(self.rows.view, reader.next, due, max(moment, due) + SLOW_POLL_NS, POLL_NS)
+
+    def _send_rows(self, rows: NDArray[np.int64]) -> None:
+        send, packer, every = self.socket.send_multipart, self.packer, self.every
+        for row in rows:
+            if self.send_raw:
+                send(packer.raw(row))
+            if row[Col.TICK] % every == 0:
+                send(packer.state(row))
+        if len(rows):
+            self._headers.append(rows[:, :HEADER].copy())
+            self._waiting += len(rows)
+
+    def _sum_up(self, lost: int) -> None:
+        """Statistics of the rows since the last time."""
+        rows = np.concatenate(self._headers)
         self._timing, self._lost = timing_of(rows, lost), lost
+        time, tick = rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK])
         self.socket.send_multipart(self.packer.pack("timing", time, tick, self._timing))
+        self._headers.clear()
+        self._waiting = 0
+
+    def _tell_second(self, moment: int, lost: int, counted: dict[str, Any]) -> None:
+        """What is told once a second, also while the plant stands: somebody may just have come."""
+        time, tick = moment * 1e-9, self.control[Word.TICK]
         self.socket.send_multipart(self.packer.schema(time, tick))
-        self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **report()}))
+        self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **counted}))
+        if self._seconds % SCENE_EVERY[self.packer.scene_size > SMALL_SCENE] == 0:
+            self.socket.send_multipart(self.packer.scene(time, tick))
+        self._seconds += 1
 
     def _tell_happenings(self) -> None:
         while not self.happenings.empty():
             event = self.happenings.get()
             self.socket.send_multipart(self.packer.event(event))
 
-    def _tell_drivers(self) -> None:
-        """How the drivers are doing, a few times a second; periods are those of the last second."""
-        moment = now()
-        if moment < self.drivers_due:
-            return
-        self.drivers_due = moment + DRIVERS_NS
+    def _tell_devices(self, moment: int) -> None:
+        """How the drivers and the ECUs are doing, a few times a second; periods are those of the last second."""
+        time, tick = moment * 1e-9, self.control[Word.TICK]
         if reports := self.drivers.reports(since=self.past[0]):
-            self.socket.send_multipart(self.packer.drivers(moment * 1e-9, self.control[Word.TICK], reports))
+            self.socket.send_multipart(self.packer.drivers(time, tick, reports))
         self.past.append(self.drivers.table.copy())
+        if self._lines:
+            body = {name: self._lines.report(k).as_dict() for k, name in enumerate(self._ecus)}
+            self.socket.send_multipart(self.packer.pack("ecu", time, tick, {"ecus": body}))
 
     def close(self) -> None:
         self.socket.close()

@@ -52,12 +52,13 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
     from bridge.link import NodeError
 
     folder = Path(tempfile.mkdtemp(prefix="hil-", dir=folder))
-    publish, commands = _free_ports(2)
+    publish, commands, ecu = _free_ports(3)
     own = {
         "node.name": f"hil-{os.getpid()}-{secrets.token_hex(4)}",
         "node.autostart": False,
         "bridge.publish": f"tcp://127.0.0.1:{publish}",
         "bridge.commands": f"tcp://127.0.0.1:{commands}",
+        "bridge.ecu": f"tcp://127.0.0.1:{ecu}",
     }
     file = folder / "config.toml"
     if isinstance(config, str) and "\n" in config:

@@ -15,17 +15,16 @@ from typing import Any
 import zmq
 
 from bridge.audit import Audit
-from bridge.commands import HARD_LIMIT, CommandServer
-from bridge.doorman import Doorman, protect
+from bridge.commands import CommandServer
+from bridge.doorman import Doorman
+from bridge.endpoints import BridgeError, bound
 from bridge.keys import KeyFileError, Keyring
 from bridge.metrics import MetricsServer
-from bridge.publisher import HIGH_WATER, Publisher
+from bridge.publisher import Publisher
 from bridge.requests import VERSION, Role
 from hilnode.control import Word
 from hilnode.door import call
 from hilnode.realtime import keep_off
-
-MOST_ANSWERS = 1000  # kept for a client that does not read them
 
 
 class Lines:
@@ -54,10 +53,6 @@ class Lines:
         return b"{}"
 
 
-class BridgeError(RuntimeError):
-    """An endpoint or a key that cannot be had; the message names the key of the config and the fix."""
-
-
 class Bridge:
     """Everything of one node's bridge. `spec` comes from the node: see `Node._bridge_spec`."""
 
@@ -71,24 +66,7 @@ class Bridge:
         self.metrics = self._metrics_server(spec)
 
     def _bound(self, kind: int, key: str, endpoint: str) -> zmq.Socket[bytes]:
-        socket = self.context.socket(kind)
-        socket.setsockopt(zmq.LINGER, 200)
-        socket.setsockopt(zmq.IPV6, "[" in endpoint)
-        if self.keyring:
-            protect(socket, self.keyring)
-        if kind == zmq.PUB:
-            socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
-        else:
-            socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
-            socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
-            socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
-        try:
-            socket.bind(endpoint)
-        except zmq.ZMQError as error:
-            raise BridgeError(
-                f"bridge.{key} = {endpoint!r}: {error.strerror}; choose another address or port"
-            ) from error
-        return socket
+        return bound(self.context, self.keyring, kind, key, endpoint)
 
     def _command_server(self, spec: dict[str, Any]) -> CommandServer:
         doorman, node = self.doorman, spec["node"]
@@ -97,6 +75,7 @@ class Bridge:
             ask=lambda verb, given: call(node, verb, **given),
             local={
                 "schema": self.publisher.describe,
+                "scene": lambda: {"scene": spec["scene"]},
                 "rate": self.publisher.set_rate,
             },
             hello={

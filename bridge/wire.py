@@ -21,30 +21,34 @@ from hilnode.row import POSE, Col, Flag, Schema, State
 class Packer:
     """Turns rows of one node into messages."""
 
-    def __init__(self, schema: Schema, node: str) -> None:
+    def __init__(self, schema: Schema, node: str, scene: Sequence[dict[str, Any]] = ()) -> None:
         self._schema = schema
         self._node = node
         self.hash = f"{schema.hash:016x}"
+        self._names = [x.name for x in schema.signals]
         self._seq: dict[str, int] = {}
+        self._shapes: bytes = msgpack.packb("shapes") + msgpack.packb(list(scene))
 
     def pack(self, topic: str, timestamp: float, tick: int, body: dict[str, Any]) -> list[bytes]:
         """The two frames of a message."""
+        return [topic.encode(), msgpack.packb({**self._head(topic, timestamp, tick), **body})]
+
+    def _head(self, topic: str, timestamp: float, tick: int) -> dict[str, Any]:
+        """What every message begins with."""
         seq = self._seq.get(topic, 0)
         self._seq[topic] = seq + 1
-        head = {"timestamp": timestamp, "tick": tick, "seq": seq}
-        return [topic.encode(), msgpack.packb(head | body)]
+        return {"timestamp": timestamp, "tick": tick, "seq": seq}
 
     def raw(self, row: NDArray[np.int64]) -> list[bytes]:
         """The whole row as little-endian bytes, at full rate."""
         body = {"schema": self.hash, "row": row.tobytes()}
-        return self.pack("raw", row[Col.WAKE] * 1e-9, int(row[Col.TICK]), body)
+        return self.pack("raw", row.item(Col.WAKE) * 1e-9, row.item(Col.TICK), body)
 
     def state(self, row: NDArray[np.int64]) -> list[bytes]:
         """The row with names, for people and plotters."""
         s = self._schema
         values = row.view(np.float64)
         flags = int(row[Col.FLAGS])
-        names = [x.name for x in s.signals]
         numbers = [*values[s.at_inputs : s.at_ages].tolist(), *values[s.at_outputs : s.at_poses].tolist()]
         poses = values[s.at_poses :].reshape(-1, POSE).tolist()
         body: dict[str, Any] = {
@@ -60,7 +64,7 @@ class Packer:
             "missed": int(row[Col.MISSED]),
             "flags": flags,
             "overrun": bool(flags & Flag.OVERRUN),
-            "signals": dict(zip(names, numbers, strict=True)),
+            "signals": dict(zip(self._names, numbers, strict=True)),
             "bodies": {b: {"p": p[:3], "q": p[3:]} for b, p in zip(s.bodies, poses, strict=True)},
         }
         return self.pack("state", row[Col.WAKE] * 1e-9, int(row[Col.TICK]), body)
@@ -72,6 +76,16 @@ class Packer:
     def layout(self) -> dict[str, Any]:
         """The schema and its hash."""
         return {"schema": self.hash, "layout": self._schema.as_dict()}
+
+    @property
+    def scene_size(self) -> int:
+        """Bytes of the shapes."""
+        return len(self._shapes)
+
+    def scene(self, timestamp: float, tick: int) -> list[bytes]:
+        """What the bodies look like; the shapes were packed once, a large mesh would hold up the rows."""
+        head = msgpack.packb(self._head("scene", timestamp, tick))
+        return [b"scene", bytes([head[0] + 1]) + head[1:] + self._shapes]  # a map with one pair more
 
     def event(self, happening: dict[str, Any]) -> list[bytes]:
         """Something that happened, with its tick and the time it happened at."""

@@ -16,6 +16,7 @@ KINDS = Kinds(
     {
         "can": "drivers.can_bus:Can",
         "daq": "drivers.daq:Daq",
+        "ecu": "drivers.ecu:Ecu",
         "hid": "drivers.hid_device:HidDevice",
         "loopback": "drivers.loopback:Loopback",
         "modbus": "drivers.modbus_client:Modbus",

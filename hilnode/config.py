@@ -523,6 +523,9 @@ class BridgeTable(Table):
     enabled: bool = Field(default=True, description="Run the bridge process.")
     publish: Address = Field(default="tcp://127.0.0.1:9872", description="Where subscribers connect.")
     commands: Address = Field(default="tcp://127.0.0.1:9873", description="Where clients connect to give commands.")
+    ecu: Address = Field(
+        default="tcp://127.0.0.1:9874", description="Where ECUs connect: open if there is a driver of kind ecu."
+    )
     keys: PlainText | None = Field(
         default=None,
         description="Folder of keys (hilnode keys): only who has one is let in. Needed beyond loopback.",
@@ -539,15 +542,18 @@ class BridgeTable(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for key in ("publish", "commands"):
-            if not self.keys and not _is_local(getattr(self, key)):
+        seen: dict[str, str] = {}
+        for key in ("publish", "commands", "ecu"):
+            address = getattr(self, key)
+            if not self.keys and not _is_local(address):
                 raise _refuse("lets other PCs in, which needs bridge.keys: make them with hilnode keys new NAME", key)
+            if address in seen:
+                raise _refuse(f"is the address of bridge.{seen[address]} too: {address}", key)
+            seen[address] = key
         if self.metrics and not _is_local(self.metrics):
             raise _refuse(
                 "has no keys and must stay on this PC: tcp://127.0.0.1:9875, and a tunnel from others", "metrics"
             )
-        if self.publish == self.commands:
-            raise _refuse(f"is the address of bridge.publish too: {self.publish}", "commands")
         return self
 
 

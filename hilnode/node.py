@@ -27,7 +27,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from drivers import registry as driver_kinds
-from drivers.base import Driver
+from drivers.base import Driver, OptionError
+from drivers.ecu import Ecu
 from drivers.health import HEALTH_KIND, HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from drivers.twin import Twin
@@ -37,6 +38,7 @@ from hilnode.children import Child
 from hilnode.config import Config
 from hilnode.control import Control, Word
 from hilnode.door import Door
+from hilnode.ecu_line import Lines
 from hilnode.events import Happening
 from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
@@ -123,6 +125,11 @@ class Node(Operate):
         self.drivers: dict[str, Driver] = {  # those that are in: the device or its twin
             n: pair[c.drivers[n].twin is not False] for n, pair in self._pairs.items()
         }
+        self.ecus = {n: real for n, (real, _) in self._pairs.items() if isinstance(real, Ecu)}
+        if self.ecus and not c.bridge.enabled:
+            raise OptionError(
+                f"drivers.{next(iter(self.ecus))}: an ECU comes in by the bridge: set bridge.enabled = true"
+            )
         self.wiring = resolve(
             c,
             plant_inputs=self.plant.inputs,
@@ -145,6 +152,8 @@ class Node(Operate):
             check_free("bridge.commands", c.bridge.commands)
             if c.bridge.metrics:
                 check_free("bridge.metrics", c.bridge.metrics)
+            if self.ecus:
+                check_free("bridge.ecu", c.bridge.ecu)
         self._write_run_file()
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
@@ -189,9 +198,11 @@ class Node(Operate):
             if d.inputs
         }
         outboxes = {n: self._owned(Mailbox.create(f"{name}.out.{n}", channels=k)) for n, k in driven.items() if k}
-        self._buffers = Buffers(
-            self.control.segment.address, self._rows, self._events, [self._lane.ring], inboxes, outboxes
-        )
+        lanes = [self._lane.ring]
+        if self.ecus:
+            self._lines = self._owned(Lines.create(name, len(self.ecus)))
+            lanes.append(self._owned(Lane(f"{name}.grants")).ring)  # the bridge is its one writer
+        self._buffers = Buffers(self.control.segment.address, self._rows, self._events, lanes, inboxes, outboxes)
 
     def _owned(self, part: PartT) -> PartT:
         """Have it closed at the end, also when what comes next fails."""
@@ -252,6 +263,8 @@ class Node(Operate):
         if c.bridge.enabled:
             self.bridge = Child("bridge.server", self._bridge_spec(), log=self._file("bridge.log"), revive=True)
             helpers.append(self.bridge)
+        if self.ecus:
+            helpers.append(Child("bridge.ecu", self._ecu_spec(), log=self._file("ecu.log"), revive=True))
         for child in helpers:
             self._opened.callback(self._end_child, child)
         return helpers
@@ -282,6 +295,8 @@ class Node(Operate):
             "cpu": self.cpu,
             "schema": self.schema.as_dict(),
             "parameters": signal_table(self.plant.parameters),
+            "scene": list(self.plant.scene),
+            "ecus": list(self.ecus),
             "version": __version__,
             "directory": str(self.directory.resolve()) if self.directory else "",
             "publish": b.publish,
@@ -293,9 +308,41 @@ class Node(Operate):
             "raw": b.raw,
         }
 
+    def _ecu_spec(self) -> dict[str, Any]:
+        c, b = self.config, self._bridge_spec()
+        kept = ("node", "cpu", "schema", "version", "directory", "keys", "role")
+        return {
+            **{key: b[key] for key in kept},
+            "ecu": c.bridge.ecu,
+            "pace": c.node.pace,
+            "grants": f"{c.node.name}.grants",
+            "step_op": int(Op.STEP),
+            "ecus": [self._ecu_of(name, ecu) for name, ecu in self.ecus.items()],
+        }
+
+    def _ecu_of(self, name: str, ecu: Ecu) -> dict[str, Any]:
+        """What the lane has to know of one ECU: its channels, and where in a row their values are."""
+        commands = [(k, m.channel) for k, m in enumerate(self.wiring.commands) if m.driver == name]
+        period = self.config.drivers[name].period_ms * 1e6
+        return {
+            "name": name,
+            "inputs": [s.name for s in ecu.inputs],
+            "outputs": [s.name for s in ecu.outputs],
+            "commands": [k for k, _ in commands],
+            "mapped": [channel for _, channel in commands],
+            "safe": self._safe(name).tolist(),
+            "record": list(self.drivers).index(name),
+            "silent_ns": ecu.silent_ns,
+            "every": max(1, round(period / self.config.node.period_ns)),
+        }
+
     def _make_runner(self, name: str) -> Runner:
         real, twin = self._pairs[name]
         driver = self.drivers[name]
+        if name in self.ecus:
+            line = self._lines.table[list(self.ecus).index(name)]
+            watch = self.ecus[name].watch(line, by_clock=self.config.node.pace != "lockstep")
+            driver, real = (twin if driver is twin else watch), watch
         used = [m.channel for m in self.wiring.commands if m.driver == name]
         return Runner(
             driver,

@@ -72,6 +72,7 @@ class Plant:
     bodies: tuple[str, ...] = ()
     reset: tuple[int, int] = (0, 0)  # address of the reset function and its self; 0 = none
     status: dict[int, str] = field(default_factory=dict)  # sentences for status codes of its own
+    scene: tuple[dict[str, Any], ...] = ()  # what its bodies look like: entries of plant/look.py
     owner: object = None  # keeps the memory behind the addresses alive
 
     def __post_init__(self) -> None:

@@ -25,7 +25,9 @@ from hilnode.signals import Signal
 from plant.abi import OK, Plant, Task, step_function
 from plant.algebra import rotate
 from plant.compile import Engine
+from plant.look import Entry as Look
 from plant.model import Bound, Turning, view_engine
+from plant.scene import scene_of
 from plant.spook import CONTACTS_FULL, PLACED
 from plant.stages import call_stage
 from plant.world import Joint, World
@@ -142,8 +144,18 @@ def reset(self, n, params, inputs, outputs, poses):
 AXES = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 
 
-def as_plant(engine: Engine, name: str, *, wrenches: Sequence[str] = (), reactions: Sequence[str] = ()) -> Plant:
-    """The engine for the node; `name` is the first word of all its signals."""
+def as_plant(
+    engine: Engine,
+    name: str,
+    *,
+    wrenches: Sequence[str] = (),
+    reactions: Sequence[str] = (),
+    scene: Sequence[Look] = (),
+) -> Plant:
+    """The engine for the node; `name` is the first word of all its signals.
+
+    Displays are told of the shapes that collide; `scene` adds what is only to be seen.
+    """
     world, content = engine.world, engine.content
     inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
     outputs = [*_coordinates(engine, name), *_pressures(world, name), *_reactions(engine, name, reactions)]
@@ -171,6 +183,7 @@ def as_plant(engine: Engine, name: str, *, wrenches: Sequence[str] = (), reactio
         bodies=tuple(f"{name}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
         status={CONTACTS_FULL: "more contacts than there is room for: compile the world with more"},
+        scene=(*scene_of(world.shapes, engine.names, name), *scene),
         owner=(engine, record),
     )
 

@@ -129,9 +129,9 @@ class Device:
 
 
 def environment() -> dict[str, str]:
-    """With the test plants and drivers on Python's path, and whatever was there before."""
-    path = os.pathsep.join([str(HERE / "hilnode"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    return {**os.environ, "PYTHONPATH": path}
+    """With the test plants and drivers on Python's path."""
+    paths = [str(HERE / "hilnode"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextlib.contextmanager

@@ -258,7 +258,7 @@ def kills(rounds: int = 4, seconds: float = 8.0) -> list[Row]:
                 until = time.monotonic() + seconds - 1.5
                 while harm and time.monotonic() < until:
                     time.sleep(0.5)
-                    killed += kill_child(process.pid, ("hilnode.recorder", "bridge.publisher")[killed % 2])
+                    killed += kill_child(process.pid, ("hilnode.recorder", "bridge.server")[killed % 2])
                 process.wait(60)
             log = log_of(folder)
             late[harm] += int(((log.flags & Flag.OVERRUN) != 0).sum())

@@ -4,7 +4,7 @@ import os
 import sys
 from functools import partial
 
-from bridge import publisher
+from bridge import ecu_lane, waiting
 from hilnode import jit
 from hilnode.cli import default_config
 from hilnode.config import load, overlay
@@ -22,8 +22,9 @@ def warm_readers() -> None:
     """What the helper processes use beside the node's own kernels."""
     ring = Ring.create(f"warm-{os.getpid()}.rows", capacity=16, width=1)
     ring.reader(first=0).read()
-    publisher.await_rows(ring.view, 0, publisher.now())
+    waiting.await_rows(ring.view, 0, 0, waiting.now(), 1000)
     ring.close()
+    ecu_lane.warm_up()
 
 
 def warm_engine(stepper: str) -> None:

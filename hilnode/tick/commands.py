@@ -1,8 +1,9 @@
 """Commands: what people and programs ask for, applied at the tick's edge, never in the middle.
 
 A command is one row of a ring; each source has a ring (a lane) of its own, so each ring keeps its one writer.
-Every command gets an answer: an event with the command's id and the tick at which it took effect. Limits and
-names are checked where the command is made; here only what could harm the loop is checked again.
+Every command gets an answer: an event with the command's id and the tick at which it took effect. A command with id 0
+gets one only if it is refused: an ECU in lockstep grants each step and sees its effect in the row. Limits and names are
+checked where the command is made; here only what could harm the loop is checked again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from hilnode.tick.slots import attach, detach
 from hilnode.tick.stimulus import TABLE
 
 MOST_STEPS = 1e9  # granted at once
+UNASKED = 0  # id of a command whose success needs no answer
 MOST = 16  # commands taken per lane and tick, so that a flood can not stretch a tick
 ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Op)[:8])
 RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT, SWAPPED = (int(o) for o in list(Op)[8:])
@@ -76,7 +78,8 @@ def obey(t):
                 continue
             t.lanes[k, 2] += 1
             answer, detail = _apply(t, t.command[0], t.command[1])
-            tell(t, E_COMMAND, answer, detail, t.command[2])
+            if t.command[2] != UNASKED or answer != DONE:
+                tell(t, E_COMMAND, answer, detail, t.command[2])
 
 
 @kernel

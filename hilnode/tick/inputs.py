@@ -1,6 +1,9 @@
 """Inputs: newest letters from the mailboxes, stale and impossible values replaced, faults and forces applied.
 
 device channel -> scale, offset -> [stimulus] -> [fault] -> clamp, low pass, rate limit -> [force] -> plant
+
+A value ages by the clock, from when it was measured. In lockstep it ages by simulated time, from the step that took it:
+there nothing that the plant gets may depend on how long somebody took.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from hilnode.tick.layout import (
     L_FLAGS,
     L_NOW,
     L_STATE,
+    L_STEP,
     RUNNING,
     STALE,
     Cause,
     Event,
+    Pace,
     Stale,
 )
 from hilnode.tick.lifecycle import tell, trip
@@ -28,6 +33,7 @@ from hilnode.tick.stimulus import wanted, wave
 
 DEFAULT, RAMP, TRIP = int(Stale.DEFAULT), int(Stale.RAMP), int(Stale.TRIP)
 C_STALE = int(Cause.STALE)
+LOCKSTEP = int(Pace.LOCKSTEP)
 E_STALE, E_FRESH, E_INVALID = int(Event.STALE), int(Event.FRESH), int(Event.INVALID)
 
 
@@ -45,6 +51,23 @@ def collect(n):
 
 
 @kernel
+def moment(t):
+    """Now, on the clock that values age by [ns]; never 0, which stands for never."""
+    if t.setup.pace == LOCKSTEP:
+        return (t.live.i[L_STEP] + 1) * t.setup.dt_ns
+    return t.live.i[L_NOW]
+
+
+@kernel
+def _is_new(t, i, j):
+    """Whether device channel `j` has brought a value that input `i` has not taken yet."""
+    n = t.inputs
+    if t.setup.pace == LOCKSTEP:
+        return n.stamp[j] > n.heard[i]
+    return n.stamp[j] != n.heard[i] and n.stamp[j] > n.good_at[i]
+
+
+@kernel
 def measure(t, i):
     """Input `i` as its device last delivered it, or what stands in for it; sets its age."""
     n = t.inputs
@@ -52,12 +75,14 @@ def measure(t, i):
     if j < 0:
         n.age[i] = 0.0
         return n.default[i]
-    if n.stamp[j] != n.heard[i] and n.stamp[j] > n.good_at[i]:
+    now = moment(t)
+    if _is_new(t, i, j):
         x = n.channels.scale[i] * n.raw[j] + n.channels.offset[i]
         if math.isfinite(x):
             n.heard[i] = n.stamp[j]
             n.good[i] = x
-            n.good_at[i] = min(n.stamp[j], t.live.i[L_NOW])  # a clock that runs ahead must not keep a dead input young
+            # A clock that runs ahead must not keep a dead input young.
+            n.good_at[i] = now if t.setup.pace == LOCKSTEP else min(n.stamp[j], now)
             n.is_invalid[i] = 0
         else:
             t.live.i[L_FLAGS] |= INVALID
@@ -67,7 +92,8 @@ def measure(t, i):
     if n.good_at[i] == 0:
         n.age[i] = math.inf
     else:
-        age = max(t.live.i[L_NOW] - n.good_at[i], 0)
+        n.good_at[i] = min(n.good_at[i], now)  # simulated time goes back when the plant is reset
+        age = now - n.good_at[i]
         n.age[i] = age * 1e-9
         if age <= n.limit_ns[i]:
             if n.is_stale[i] == 1:
@@ -90,7 +116,7 @@ def _replace_stale(t, i):
     if policy == DEFAULT or n.good_at[i] == 0:
         return n.default[i]
     if policy == RAMP:
-        late = t.live.i[L_NOW] - n.good_at[i] - n.limit_ns[i]
+        late = moment(t) - n.good_at[i] - n.limit_ns[i]
         w = 1.0 if late >= n.ramp_ns[i] else late / n.ramp_ns[i]
         return n.good[i] + w * (n.default[i] - n.good[i])
     return n.good[i]

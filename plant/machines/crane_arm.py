@@ -11,6 +11,7 @@ import numpy as np
 
 from plant.abi import Plant
 from plant.compile import compile_world
+from plant.look import COLOURS, Entry, entry
 from plant.machine import as_plant
 from plant.world import World
 
@@ -21,6 +22,26 @@ def rod(mass: float, length: float, axis: int) -> tuple[float, float, float]:
     moments = [across, across, across]
     moments[axis] = along
     return (moments[0], moments[1], moments[2])
+
+
+def cube(mass: float) -> float:
+    """Edge of a cube of steel [m]."""
+    return float((mass / 7850) ** (1 / 3))
+
+
+def look(load: float) -> tuple[Entry, ...]:
+    """What is seen of the arm: nothing of it collides."""
+    edge = cube(load)
+    sizes = {
+        "table": ("cylinder", (0.6, 0.6)),
+        "boom": ("box", (3.0, 0.3, 0.3)),
+        "stick": ("box", (2.0, 0.2, 0.2)),
+        "load": ("box", (edge, edge, edge)),
+    }
+    return tuple(
+        entry(f"crane.{body}", kind, size, colour=colour)
+        for (body, (kind, size)), colour in zip(sizes.items(), COLOURS, strict=False)
+    )
 
 
 def build(*, load: float = 50.0, rope: float = 1.0) -> World:
@@ -37,7 +58,7 @@ def build(*, load: float = 50.0, rope: float = 1.0) -> World:
     world.motor("reach_drive", "reach", force=8e3)
     world.limit("lift_stop", "lift", low=-0.8, high=1.2)
     world.limit("reach_stop", "reach", low=-2.0, high=2.0)
-    edge = (load / 7850) ** (1 / 3)  # a cube of steel
+    edge = cube(load)
     world.body("load", mass=load, inertia=np.full(3, load * edge**2 / 6), pos=(5.0, 0, 1.0 - rope))
     world.ball("hook", "stick", "load", at=(5.0, 0, 1.0))
     return world
@@ -45,4 +66,4 @@ def build(*, load: float = 50.0, rope: float = 1.0) -> World:
 
 def create(dt: float, *, load: float = 50.0, rope: float = 1.0) -> Plant:
     """The arm as a plant for steps of `dt` seconds: load [kg] and its distance below the tip [m]."""
-    return as_plant(compile_world(build(load=load, rope=rope), dt), "crane")
+    return as_plant(compile_world(build(load=load, rope=rope), dt), "crane", scene=look(load))

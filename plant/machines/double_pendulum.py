@@ -28,6 +28,7 @@ from hilnode.jit import kernel
 from hilnode.record import F1, F2, Record, viewer
 from hilnode.signals import Signal
 from plant.abi import NOT_FINITE, OK, Plant, Task, step_function
+from plant.look import COLOURS, entry
 
 INPUTS = (
     Signal("pendulum.shoulder.torque", "N*m", low=-50, high=50, doc="from the ground on the first rod"),
@@ -51,6 +52,10 @@ PARAMETERS = (
     Signal("pendulum.gravity", "m/s^2", 9.80665, 0, 100),
 )
 BODIES = ("pendulum.rod1", "pendulum.rod2")
+SCENE = tuple(  # of the default lengths
+    entry(body, "box", (0.03, 0.03, length.default), colour=colour)
+    for body, length, colour in zip(BODIES, PARAMETERS[2:4], COLOURS, strict=False)
+)
 
 
 class Pendulum(NamedTuple):
@@ -161,5 +166,6 @@ def create(dt: float, *, angle1: float = 0.8, angle2: float = 1.2, speed1: float
         PARAMETERS,
         BODIES,
         (reset.address, record.address),
+        scene=SCENE,
         owner=record,
     )

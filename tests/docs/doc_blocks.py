@@ -114,8 +114,8 @@ class Bench:
         text = page.read_text("utf-8")
         self._node = f"docs-{os.getpid()}-{page.stem.lower()}"[:40]
         ports = re.findall(r"(?:127\.0\.0\.1:|\bport = )(\d+)", text)
-        self._ports = {port: free_port() for port in {"9872", "9873", *ports}}
-        self._publishes = "9872" in text or "9873" in text
+        self._ports = {port: free_port() for port in {"9872", "9873", "9874", *ports}}
+        self._publishes = any(port in text for port in ("9872", "9873", "9874"))
         self._count = 0
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
         self.write("default.toml", (TOP / "configs" / "default.toml").read_text("utf-8"))
@@ -136,7 +136,9 @@ class Bench:
         text += "" if found else f"\n{mine}"
         if "[bridge]" in text:
             return text
-        open_ones = 'publish = "tcp://127.0.0.1:9872"\ncommands = "tcp://127.0.0.1:9873"'
+        open_ones = "\n".join(
+            f'{key} = "tcp://127.0.0.1:{port}"' for key, port in (("publish", 9872), ("commands", 9873), ("ecu", 9874))
+        )
         return f"{text}\n[bridge]\n{open_ones if self._publishes else 'enabled = false'}\n"
 
     def work(self, blocks: Sequence[Block]) -> None:

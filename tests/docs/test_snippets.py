@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from doc_blocks import GENERATED, PAGES, TOP, VECTORS, VERBS, Bench, blocks_of, commands_of, pattern_of, prose_of
 
-from bridge.publisher import await_rows, now
+from bridge.ecu_lane import warm_up
+from bridge.waiting import await_rows, now
 from hilnode.lockfree.ring import Ring
 
 WRITTEN = [page for page in PAGES if page != GENERATED]
@@ -20,12 +21,13 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 @pytest.fixture(scope="module")
 def warm() -> None:
-    """Compile what the publisher compiles at its very first start, lest a short run be over before it speaks."""
+    """Compile what the bridge compiles at its very first start, lest a short run be over before it speaks."""
     ring = Ring.create(f"docs-warm-{os.getpid()}", capacity=16, width=1)
     ring.reader(batch=1).read()
-    await_rows(ring.view, 0, 0)
+    await_rows(ring.view, 0, 0, 0, 1)
     now()
     ring.close()
+    warm_up()
 
 
 @pytest.mark.usefixtures("warm")

@@ -123,7 +123,7 @@ def test_an_empty_file_gives_the_defaults(write):
     assert (safety.watchdog_ms, safety.watchdog, safety.bumpless_ms, safety.stop_deadline_ms) == (50, True, 200, 1000)
     assert config.bridge.model_dump() == {
         "enabled": True, "publish": "tcp://127.0.0.1:9872", "commands": "tcp://127.0.0.1:9873",
-        "keys": None, "role": "admin", "metrics": None,
+        "ecu": "tcp://127.0.0.1:9874", "keys": None, "role": "admin", "metrics": None,
         "state_hz": 100.0, "raw": True,
     }  # fmt: skip
     assert (log.directory, log.timing, log.ring_seconds) == ("runs", True, 10)

@@ -1,0 +1,38 @@
+"""Sockets that the bridge binds: locked with keys where there are any, limited in what they keep and take."""
+
+from __future__ import annotations
+
+import zmq
+
+from bridge.commands import HARD_LIMIT
+from bridge.doorman import protect
+from bridge.keys import Keyring
+from bridge.publisher import HIGH_WATER
+
+MOST_ANSWERS = 1000  # kept for a client that does not read them
+
+
+class BridgeError(RuntimeError):
+    """An endpoint or a key that cannot be had; the message names the key of the config and the fix."""
+
+
+def bound(
+    context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring | None, kind: int, key: str, endpoint: str
+) -> zmq.Socket[bytes]:
+    """A PUB or ROUTER socket at `endpoint`, which stands in the config at `bridge.key`."""
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 200)
+    socket.setsockopt(zmq.IPV6, "[" in endpoint)
+    if keyring:
+        protect(socket, keyring)
+    if kind == zmq.PUB:
+        socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
+    else:
+        socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+        socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
+    try:
+        socket.bind(endpoint)
+    except zmq.ZMQError as error:
+        raise BridgeError(f"bridge.{key} = {endpoint!r}: {error.strerror}; choose another address or port") from error
+    return socket

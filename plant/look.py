@@ -1,0 +1,46 @@
+"""What a machine looks like: its shapes in plain words, for displays that have never heard of it.
+
+An entry is a map that JSON and MessagePack can carry:
+
+    body      name of the body it moves with, "" for the ground
+    kind      box, sphere, capsule, cylinder, cone, plane, torus, link, mesh
+    size      full lengths [m], in the order of `plant.collide.shapes`: a box has x, y, z, a cylinder radius and height
+    p, q      position [m] and quaternion w x y z of the shape in the body's frame
+    colour    red, green, blue from 0 to 1
+
+A mesh has no size but `mesh`, the name of a surface. Surfaces are entries of their own, of the kind `surface` with
+`name`, `vertices` [m, x y z one after another] and `faces` (three vertices each): one that stands on ten bodies is
+sent once. A surface with too many triangles is not sent: the box around it takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Entry = dict[str, Any]
+
+GROUND_COLOUR = (0.55, 0.52, 0.47)
+COLOURS = (  # Okabe and Ito's, told apart by everybody
+    (0.90, 0.62, 0.00),
+    (0.34, 0.71, 0.91),
+    (0.00, 0.62, 0.45),
+    (0.94, 0.89, 0.26),
+    (0.00, 0.45, 0.70),
+    (0.84, 0.37, 0.00),
+    (0.80, 0.47, 0.65),
+)
+
+
+def entry(
+    body: str,
+    kind: str,
+    size: Iterable[float],
+    *,
+    p: Iterable[float] = (0.0, 0.0, 0.0),
+    q: Iterable[float] = (1.0, 0.0, 0.0, 0.0),
+    colour: Sequence[float] = COLOURS[0],
+) -> Entry:
+    """One shape; numbers are made floats, so that a reader never guesses wrong."""
+    numbers = {"size": size, "p": p, "q": q, "colour": colour}
+    return {"body": body, "kind": kind} | {key: [float(x) for x in given] for key, given in numbers.items()}

@@ -1,0 +1,92 @@
+"""`state` as PlotJuggler reads it.
+
+Its ZeroMQ plugin hands every *frame* to the chosen parser, the topic too, and drops what the parser throws at. The
+MessagePack parser takes the whole frame as one value, takes the time from a field that must be a number at the top, and
+flattens the rest: maps by name, lists by number. A series is what its first value was, number or text; a value of the
+other sort is lost. Numbers that come as integers now and as floats then are read by other paths in other tools, so here
+they never change.
+
+The flattening is done here by msgpack itself and the rules above, after DataStreamZMQ and nlohmann_parsers of
+PlotJuggler 3.
+"""
+
+import itertools
+import math
+import struct
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from bridge.wire import Packer
+from hilnode.row import HEADER, Schema, State
+from hilnode.signals import Signal
+
+SCHEMA = Schema(1_000_000, (Signal("m.a"), Signal("m.b")), (Signal("m.y"),), (Signal("d.u"),), ("m.one", "m.two"))
+PLAIN = (0.0, 1.0, -3.0, 0.5, 1e300, math.inf, -math.inf, math.nan, 2**53, 255.0)
+
+
+def frames(k: int) -> list[bytes]:
+    """Rows that tempt a packer: whole numbers, infinities, flags, every state, large counts."""
+    row = np.zeros(SCHEMA.words, np.int64)
+    values = row.view(np.float64)
+    values[HEADER:] = [PLAIN[(k + i) % len(PLAIN)] for i in range(SCHEMA.words - HEADER)]
+    row[0], row[1], row[2], row[3] = 127 + k * 2**33, k * 2**17, k * 10**9, k * 10**9 + (k % 2)
+    row[8], row[9], row[10] = k % 1024, k % len(State), k % 3
+    return PACKER.state(row)
+
+
+PACKER = Packer(SCHEMA, "bench")
+MANY = [frames(k) for k in range(64)]
+
+
+def flat(prefix: str, value: Any) -> list[tuple[str, type]]:
+    """Series and the sort of their value: bool counts as a number, as it does there."""
+    if isinstance(value, dict):
+        return [x for key, v in value.items() for x in flat(f"{prefix}/{key}", v)]
+    if isinstance(value, list):
+        return [x for i, v in enumerate(value) for x in flat(f"{prefix}[{i}]", v)]
+    return [(prefix, type(value))]
+
+
+def test_a_topic_frame_is_no_message():
+    """Read as MessagePack it has bytes left over: the parser throws, the frame is dropped."""
+    for topic in (b"state", b"raw", b"timing", b"event", b"driver", b"scene", b"schema", b"bridge", b"ecu"):
+        with pytest.raises(msgpack.ExtraData):
+            msgpack.unpackb(topic)
+
+
+def test_a_message_is_a_map_that_says_so_in_its_first_byte():
+    for _, body in MANY:
+        assert body[0] == 0xDE
+        assert struct.unpack(">H", body[1:3])[0] >= 16
+        assert isinstance(msgpack.unpackb(body, strict_map_key=True), dict)
+
+
+def test_the_time_is_a_float_at_the_top():
+    for _, body in MANY:
+        at = body.index(b"\xa9timestamp") + 10
+        assert body[at] == 0xCB
+        assert type(msgpack.unpackb(body)["timestamp"]) is float
+
+
+def test_no_series_changes_its_sort():
+    first = dict(flat("", msgpack.unpackb(MANY[0][1])))
+    for _, body in MANY:
+        assert dict(flat("", msgpack.unpackb(body))) == first
+
+
+def test_all_that_is_physical_is_a_float():
+    series = dict(flat("", msgpack.unpackb(MANY[0][1])))
+    physical = [s for s in series if s.startswith(("/signals/", "/bodies/"))]
+    assert len(physical) == len(SCHEMA.signals) + 7 * len(SCHEMA.bodies)
+    named = ["/t", "/timestamp", "/wake_us", "/step_us", "/own_us", "/period_us"]
+    assert {series[s] for s in [*physical, *named]} == {float}
+
+
+def test_names_do_not_meet():
+    """A dot in a signal's name is no branch: the series are as many as the values."""
+    series = flat("", msgpack.unpackb(MANY[0][1]))
+    assert len({name for name, _ in series}) == len(series)
+    assert all(a != b for a, b in itertools.pairwise(sorted(name for name, _ in series)))
