@@ -1,73 +1,34 @@
 """The one way a kernel is compiled: GIL-free, cached on disc, never stale.
 
-numba's disc cache notices a change in the file a function lives in, but not a change in a function that it
-calls from *another* file: a cached caller would go on running the old callee. So the cache directory
-is named by a digest over every source file that a kernel can depend on, the versions of numba, llvmlite and
-Python, and the CPU. Change one character in any of them and the next start compiles into a new, empty directory.
+The machine code of a file's kernels is kept in a directory of its own, named by the file and by a digest of it and of
+all that it imports (`hilnode.sources`): an edit compiles anew what can see it, and nothing else.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
-import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from typing import Any
 
-import llvmlite
 import numba
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
-PACKAGES = ("hilnode", "plant", "drivers", "bridge")
-"""Packages whose files may hold kernels; all stand side by side, in a checkout as in an install."""
+from hilnode.sources import Sources
 
 KEEP = 3
-"""Older digest directories kept, so that switching between two checkouts does not recompile each time."""
+"""Older versions kept of each file's kernels, so that switching between two checkouts does not recompile each time."""
 
-_MAKES_KERNELS = re.compile(
-    r"^\s*(?:@|\w+\s*=\s*)(?:\w+\.)*(?:kernel|inline|intrinsic|step_function|njit|cfunc|overload)\b", re.MULTILINE
-)
-_ROOMS = "|".join(PACKAGES)
-_IMPORTS = re.compile(
-    rf"^\s*(?:from|import)\s+((?:{_ROOMS})\b[\w.]*)(?:[\s\\]+import\s+(\([^)]*\)|[^\n]+))?", re.MULTILINE
-)
+SOURCES = Sources(Path(__file__).resolve().parent.parent)
 
-
-def _kernel_sources() -> list[Path]:
-    """Every file that a compiled kernel can depend on: those that define kernels and all that these import.
-
-    Editing a file outside this set (the CLI, a report) leaves the cache alone.
-    """
-    top = Path(__file__).resolve().parent.parent
-    texts = {path: path.read_text("utf-8") for package in PACKAGES for path in (top / package).rglob("*.py")}
-    todo = [path for path, text in texts.items() if _MAKES_KERNELS.search(text)]
-    found: set[Path] = set()
-    while todo:
-        path = todo.pop()
-        if path in found or path not in texts:
-            continue
-        found.add(path)
-        for module, names in _IMPORTS.findall(texts[path]):
-            place = top.joinpath(*module.split("."))
-            todo += [place.with_suffix(".py"), place / "__init__.py"]
-            todo += [place / f"{name}.py" for name in re.findall(r"\w+", names)]
-    return sorted(found)
-
-
-def _digest() -> str:
-    """Twelve hex digits that change whenever a compiled kernel could."""
-    h = hashlib.sha256()
-    for path in _kernel_sources():
-        h.update(str(path).encode())
-        h.update(path.read_bytes())
-    h.update(f"{numba.__version__} {llvmlite.__version__} {sys.version} {platform.machine()}".encode())
-    return h.hexdigest()[:12]
+_placing = Lock()  # numba reads the place of its cache from a global
 
 
 def _cache_home() -> Path:
@@ -80,20 +41,43 @@ def _cache_home() -> Path:
     return Path(f"/tmp/hilnode-cache-{os.getuid()}")
 
 
-def _open_cache() -> Path:
-    """Point numba at this source's own directory and drop the oldest of the others."""
-    home = _cache_home()
-    mine = home / _digest()
+HOME = _cache_home()
+
+
+@cache
+def cache_of(file: str) -> Path:
+    """Where the kernels of a source file are kept, as it is now; the oldest of its former versions are dropped."""
+    path = Path(file).resolve()
+    inside = path.is_relative_to(SOURCES.top)
+    name = ".".join(path.relative_to(SOURCES.top).with_suffix("").parts) if inside else path.stem
+    return _newest(HOME / name, SOURCES.digest(path))
+
+
+def _newest(home: Path, digest: str) -> Path:
+    """The directory of this digest, made if need be, and no more than KEEP others beside it."""
+    mine = home / digest
     mine.mkdir(parents=True, exist_ok=True)
     os.utime(mine)
-    others = sorted((d for d in home.iterdir() if d.is_dir() and d != mine), key=lambda d: d.stat().st_mtime)
+    others = sorted((d for d in home.iterdir() if d != mine), key=_age)
     for old in others[: max(0, len(others) - KEEP)]:
         shutil.rmtree(old, ignore_errors=True)
-    numba.config.CACHE_DIR = str(mine)
     return mine
 
 
-CACHE = _open_cache()
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # somebody else has just dropped it
+        return 0.0
+
+
+def _keep(compiled: Any, function: Callable[..., Any]) -> Any:
+    """Let the machine code be kept in the place of the function's file."""
+    place = str(cache_of(function.__code__.co_filename))
+    with _placing:
+        numba.config.CACHE_DIR = place
+        compiled.enable_caching()
+    return compiled
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -102,21 +86,24 @@ def kernel(function: Callable[..., Any]) -> Any:
     No GIL, IEEE arithmetic in a fixed order (no fastmath, so the same inputs give the same bits), division by
     zero gives inf as in C instead of raising, and the machine code is kept on disc.
     """
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return _keep(numba.njit(nogil=True, error_model="numpy")(function), function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
     """As `kernel`, for small fixed-size algebra: the body is pasted into each caller by LLVM."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)(function)
+    return _keep(numba.njit(nogil=True, error_model="numpy", forceinline=True)(function), function)
 
 
 def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """As `kernel`, for a function with a C signature that is called through its `.address`."""
-    compiled = numba.cfunc(signature, nopython=True, cache=True, error_model="numpy")
+    options = {"nopython": True, "error_model": "numpy"}
 
     def export(function: Callable[..., Any]) -> Any:
+        # numba.cfunc compiles at once, before anybody could say where to keep it
+        compiled = CFunc(function, normalize_signature(signature), locals={}, options=options)
         with patience(function.__name__.strip("_")):
-            return compiled(function)
+            _keep(compiled, function).compile()
+        return compiled
 
     return export
 
@@ -139,7 +126,16 @@ def patience(what: str, after: float = 2.0) -> Iterator[None]:
 
 def is_warm(what: str) -> bool:
     """Whether `what` has been compiled from this very source before: then a start takes a second, not half a minute."""
-    return (CACHE / f"{what}.warm").exists()
+    return _mark(what).exists()
+
+
+def _mark(what: str) -> Path:
+    return _marks() / f"{what}.warm"
+
+
+@cache
+def _marks() -> Path:
+    return _newest(HOME / "warm", SOURCES.digest_of_all())
 
 
 def warm_up(what: str, jobs: Sequence[tuple[str, Callable[[], Any]]], say: Callable[[str], None]) -> None:
@@ -155,5 +151,5 @@ def warm_up(what: str, jobs: Sequence[tuple[str, Callable[[], Any]]], say: Calla
             say(f"compiling {name} ({i}/{len(jobs)}, {time.perf_counter() - began:.0f} s so far)")
         call()
     if cold:
-        say(f"compiled in {time.perf_counter() - began:.0f} s; from now on it is taken from {CACHE}")
-        (CACHE / f"{what}.warm").touch()
+        say(f"compiled in {time.perf_counter() - began:.0f} s; from now on it is taken from {HOME}")
+        _mark(what).touch()

@@ -24,6 +24,7 @@ say so, so that the compiler may keep them in registers; what an array holds may
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Iterator
 from functools import cache
@@ -84,12 +85,27 @@ def _numba_type(kind: Any) -> Any:
 
 
 class View(types.Type):  # type: ignore[misc]
-    """The type of a pointer to a record."""
+    """The type of a pointer to a record. Its name tells the layout, however deep, for it is what a cache goes by."""
 
     def __init__(self, record: Any) -> None:
         self.record = record
         made_by = record.instance_class
-        super().__init__(name=f"View({made_by.__module__}.{made_by.__qualname__}{record.fields}: {record})")
+        layout = hashlib.sha256(_spelt(record).encode()).hexdigest()[:12]
+        super().__init__(name=f"View({made_by.__module__}.{made_by.__qualname__} {layout})")
+
+
+def _spelt(kind: Any) -> str:
+    """A type with the names of all fields within it."""
+    if not isinstance(kind, types.BaseNamedTuple):
+        return str(kind)
+    parts = zip(kind.fields, kind.types, strict=True)
+    return f"{kind.instance_class.__qualname__}({', '.join(f'{name}: {_spelt(k)}' for name, k in parts)})"
+
+
+# The same for NamedTuples that are passed by value: numba tells them apart by class and types alone, so that two fields
+# of one type which have changed places would go unnoticed in a cached kernel.
+types.NamedTuple.key = property(lambda self: (self.instance_class, self.fields, self.types))
+types.NamedUniTuple.key = property(lambda self: (self.instance_class, self.fields, self.dtype))
 
 
 @register_model(View)

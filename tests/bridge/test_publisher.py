@@ -17,7 +17,6 @@ from support import RemoteNode, children, free_port, remote_node, wait_for
 from hilnode.lockfree.ring import Ring
 from hilnode.row import Schema
 
-
 TOPICS = {"raw", "state", "schema", "timing", "bridge", "event", "scene"}
 
 
