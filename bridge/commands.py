@@ -13,7 +13,7 @@ import queue
 import secrets
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ import msgpack
 import zmq
 
 from bridge.audit import Audit
-from bridge.requests import REASONS, VERSION, Operation, Refused, Role, check
+from bridge.requests import OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
 
 LARGEST = 64 * 1024  # [bytes] of a request
@@ -84,11 +84,12 @@ class CommandServer:
         audit: Audit,
         role_of: Callable[[str], Role | None] | None,
         anybody: Role,
+        operations: Mapping[str, Operation] = OPERATIONS,
     ) -> None:
         self.counts = Counts()
         self._socket = socket
         self._ask, self._local, self._hello, self._tick, self._audit = ask, local, hello, tick, audit
-        self._role_of, self._anybody = role_of, anybody
+        self._role_of, self._anybody, self._operations = role_of, anybody, operations
         self._clients: OrderedDict[bytes, Client] = OrderedDict()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._urgent: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -186,7 +187,7 @@ class CommandServer:
         version = message.get("v")
         if version != VERSION:
             raise Refused("version", f"this node speaks version {VERSION} of the protocol, the request has {version!r}")
-        operation, fields = check(message)
+        operation, fields = check(message, self._operations)
         role = self._role(who)
         if operation.name == "hello":
             self._greet(route, who, ident, role)

@@ -24,7 +24,7 @@ def open_lane(spec: dict[str, Any]) -> EcuLane:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
     doorman = Doorman(context, keyring) if keyring else None
-    socket = bound(context, keyring, zmq.ROUTER, "ecu", spec["ecu"])
+    socket = bound(context, keyring, zmq.ROUTER, "bridge.ecu", spec["ecu"])
     anybody = Role[spec["role"].upper()]
 
     def role_of(who: str) -> Role | None:

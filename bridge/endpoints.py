@@ -19,7 +19,7 @@ class BridgeError(RuntimeError):
 def bound(
     context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring | None, kind: int, key: str, endpoint: str
 ) -> zmq.Socket[bytes]:
-    """A PUB or ROUTER socket at `endpoint`, which stands in the config at `bridge.key`."""
+    """A PUB or ROUTER socket at `endpoint`; `key` is what the user wrote it to."""
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 200)
     socket.setsockopt(zmq.IPV6, "[" in endpoint)
@@ -34,5 +34,6 @@ def bound(
     try:
         socket.bind(endpoint)
     except zmq.ZMQError as error:
-        raise BridgeError(f"bridge.{key} = {endpoint!r}: {error.strerror}; choose another address or port") from error
+        socket.close(0)
+        raise BridgeError(f"{key} = {endpoint!r}: {error.strerror}; choose another address or port") from error
     return socket

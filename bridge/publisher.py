@@ -32,8 +32,6 @@ SECOND_NS = 1_000_000_000
 MOST_SUMMED = 20_000  # rows in one message of statistics: a free run makes more of them in a second
 WINDOW = 5  # messages about the drivers back: what their periods are taken over
 HIGH_WATER = 10_000  # messages kept for a slow subscriber
-SMALL_SCENE = 65_536  # [bytes] a larger one is sent more seldom
-SCENE_EVERY = (1, 10)  # [s] a small one, a large one
 
 
 class Publisher:
@@ -143,7 +141,7 @@ class Publisher:
         time, tick = moment * 1e-9, self.control[Word.TICK]
         self.socket.send_multipart(self.packer.schema(time, tick))
         self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **counted}))
-        if self._seconds % SCENE_EVERY[self.packer.scene_size > SMALL_SCENE] == 0:
+        if self._seconds % self.packer.scene_every == 0:
             self.socket.send_multipart(self.packer.scene(time, tick))
         self._seconds += 1
 

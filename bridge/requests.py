@@ -137,14 +137,36 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def check(message: Mapping[str, Any]) -> tuple[Operation, dict[str, Any]]:
+_TAKEN_OVER = ("hello", "schema", "scene", "status", "losses", "rate", "pause", "stop")
+
+REPLAY_OPERATIONS = {
+    **{name: OPERATIONS[name] for name in _TAKEN_OVER},
+    **{
+        o.name: o
+        for o in (
+            _operation("play", Role.OPERATE, "Go on from where it stands."),
+            _operation("resume", Role.OPERATE, "The same, for clients that know nodes only."),
+            _operation(
+                "speed", Role.OPERATE, "Recorded seconds per second.",
+                value=Field("number", doc="0.1 is slow motion, -1 is backwards"),
+            ),
+            _operation("seek", Role.OPERATE, "Go to a moment.", to=Field("number", doc="seconds since the first row")),
+        )
+    },
+}  # fmt: skip
+"""What a replay can be asked for; it has no plant and no devices, so nothing else makes sense."""
+
+
+def check(
+    message: Mapping[str, Any], operations: Mapping[str, Operation] = OPERATIONS
+) -> tuple[Operation, dict[str, Any]]:
     """The operation and its fields, complete with defaults; Refused says what is wrong."""
     name = message.get("op")
     if not isinstance(name, str) or len(name) > LONGEST_TEXT:
         raise Refused("malformed", "op must be the name of an operation")
-    operation = OPERATIONS.get(name)
+    operation = operations.get(name)
     if operation is None:
-        raise Refused("unknown", f"no operation {name!r}: {nearest(name, list(OPERATIONS))}")
+        raise Refused("unknown", f"no operation {name!r}: {nearest(name, list(operations))}")
     given = {k: v for k, v in message.items() if k not in ENVELOPE}
     fields = {}
     for key, field in operation.fields.items():

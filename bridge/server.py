@@ -61,21 +61,18 @@ class Bridge:
         self._ending = threading.Event()
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
-        self.publisher = Publisher(spec, self._bound(zmq.PUB, "publish", spec["publish"]))
+        self.publisher = Publisher(spec, bound(self.context, self.keyring, zmq.PUB, "bridge.publish", spec["publish"]))
         self.commands = self._command_server(spec)
         self.metrics = self._metrics_server(spec)
-
-    def _bound(self, kind: int, key: str, endpoint: str) -> zmq.Socket[bytes]:
-        return bound(self.context, self.keyring, kind, key, endpoint)
 
     def _command_server(self, spec: dict[str, Any]) -> CommandServer:
         doorman, node = self.doorman, spec["node"]
         server = CommandServer(
-            self._bound(zmq.ROUTER, "commands", spec["commands"]),
+            bound(self.context, self.keyring, zmq.ROUTER, "bridge.commands", spec["commands"]),
             ask=lambda verb, given: call(node, verb, **given),
             local={
                 "schema": self.publisher.describe,
-                "scene": lambda: {"scene": spec["scene"]},
+                "scene": lambda: {"shapes": spec["scene"]},
                 "rate": self.publisher.set_rate,
             },
             hello={

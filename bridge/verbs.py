@@ -82,6 +82,14 @@ class Verbs(Generic[AnswerT]):
     def calm(self, slot: int) -> AnswerT:
         return self._number("calm", slot=slot)
 
+    def play(self) -> AnswerT:
+        """A replay: go on from where it stands."""
+        return self._number("play")
+
+    def seek(self, seconds: float) -> AnswerT:
+        """A replay: go to this moment since the first row."""
+        return self._number("seek", to=float(seconds))
+
     def swap(self, driver: str, to: str) -> AnswerT:
         """Put a driver's `"twin"` or its `"real"` device in."""
         return self._number("swap", driver=driver, to=to)

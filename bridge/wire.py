@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from hilnode.health import Report
 from hilnode.row import POSE, Col, Flag, Schema, State
 
+SMALL_SCENE = 65_536  # [bytes]
+
 
 class Packer:
     """Turns rows of one node into messages."""
@@ -78,9 +80,9 @@ class Packer:
         return {"schema": self.hash, "layout": self._schema.as_dict()}
 
     @property
-    def scene_size(self) -> int:
-        """Bytes of the shapes."""
-        return len(self._shapes)
+    def scene_every(self) -> int:
+        """How many seconds to wait from one `scene` to the next: a large one is sent more seldom."""
+        return 1 if len(self._shapes) <= SMALL_SCENE else 10
 
     def scene(self, timestamp: float, tick: int) -> list[bytes]:
         """What the bodies look like; the shapes were packed once, a large mesh would hold up the rows."""

@@ -27,6 +27,7 @@ class Child:
         self._module, self._spec, self._log, self._revive = module, spec, log, revive
         self._wait = FIRST_WAIT
         self._again_at = 0.0
+        self._unsaid = ""  # what it printed that nobody has asked for yet
         self.process = self._spawn()
 
     def _spawn(self) -> subprocess.Popen[str]:
@@ -71,6 +72,32 @@ class Child:
         heard, _, _ = select.select([self.process.stdout], [], [], READY_WITHIN)
         return bool(heard) and self.process.stdout.readline().strip() == "ready"
 
+    def heard(self) -> list[str]:
+        """What it printed for people since the last call, line by line; nobody waits for it."""
+        self._listen()
+        *lines, self._unsaid = self._unsaid.split("\n")
+        return [line for line in lines if line != "ready"]
+
+    def await_word(self, seconds: float) -> bool:
+        """Wait until it has printed something; `heard` gives it. False if it has not in time."""
+        until = time.monotonic() + seconds
+        while "\n" not in self._unsaid:
+            assert self.process.stdout is not None
+            left = until - time.monotonic()
+            if left <= 0 or not self.alive or not select.select([self.process.stdout], [], [], left)[0]:
+                return False
+            self._listen()
+        return True
+
+    def _listen(self) -> None:
+        if self.process.stdout is None or self.process.stdout.closed:
+            return
+        pipe = self.process.stdout.fileno()
+        os.set_blocking(pipe, False)
+        with contextlib.suppress(BlockingIOError):
+            while got := os.read(pipe, 65536):
+                self._unsaid += got.decode(errors="replace")
+
     def tend(self) -> str:
         """Look after it; a sentence if it has died since the last look."""
         if self.alive:
@@ -102,6 +129,7 @@ class Child:
         return willing
 
     def _close_pipes(self) -> None:
+        self._listen()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 with contextlib.suppress(BrokenPipeError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from hilnode import __version__
+from hilnode import __version__, cli_record
 from hilnode.cli_keys import keys
 from hilnode.cli_service import install_service
 
@@ -89,6 +89,10 @@ def run(
         float | None, typer.Option("--speed", help="Wall-clock speed: 0.1 is slow motion (node.speed).")
     ] = None,
     free: Annotated[bool, typer.Option("--free", help="As fast as possible instead of real time.")] = False,
+    record: Annotated[
+        bool | None,
+        typer.Option("--record/--no-record", help="Record every row to rows.mcap (log.record).", show_default=False),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the config: --set node.rate_hz=500"),
@@ -101,7 +105,8 @@ def run(
     [bold]hilnode run bench.toml --for 10[/bold] a config of yours for ten seconds.
     Ctrl-C stops it with the devices at their safe values.
     """
-    changes = {"rate_hz": rate, "speed": speed, "pace": "free" if free else None, **_settings(settings or [])}
+    pace = "free" if free else None
+    changes = {"rate_hz": rate, "speed": speed, "pace": pace, "record": record, **_settings(settings or [])}
     loaded = _load(config, **changes)
     raise typer.Exit(_run(loaded, for_s, directory, quiet))
 
@@ -482,6 +487,9 @@ def headroom(
 def version() -> None:
     """Print the version."""
     out.print(__version__, highlight=False)
+
+
+cli_record.register(app)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ The only place besides the CLI where the rooms meet.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import logging
 import os
@@ -47,6 +48,7 @@ from hilnode.lockfree.segment import Segment
 from hilnode.operate import Operate
 from hilnode.ports import check_free
 from hilnode.record import Record
+from hilnode.recording import recorder_spec
 from hilnode.row import Col, Schema, State, signal_table
 from hilnode.signals import UnknownName, nearest
 from hilnode.stats import Stats, Timing
@@ -62,6 +64,7 @@ from plant.abi import Task
 log = logging.getLogger("hilnode")
 
 EVENTS = 4096  # kept in the ring
+RECORDER_READY_WITHIN = 30.0  # [s] a recording without its first row can not be run again
 CHILD_ENDS_WITHIN = 10.0  # [s] the recorder may have a file to finish
 
 
@@ -107,7 +110,7 @@ class Node(Operate):
         self.ended = threading.Event()
         self._tick_ready = threading.Event()
         self._say = say
-        self._extra_tasks = tuple(extra_tasks)
+        self.extra_tasks = tuple(extra_tasks)
         self._opened = contextlib.ExitStack()
         try:
             self._build(last_tick)
@@ -147,6 +150,8 @@ class Node(Operate):
         )
         self.cpu = realtime.choose_cpu(c.node.cpu)
         self._share_memory()
+        if c.log.record and not importlib.util.find_spec("mcap"):
+            raise StartFailed("log.record needs the package mcap: pip install 'hilnode[record]'")
         if c.bridge.enabled:
             check_free("bridge.publish", c.bridge.publish)
             check_free("bridge.commands", c.bridge.commands)
@@ -171,7 +176,7 @@ class Node(Operate):
     def _make_plant(self) -> None:
         c = self.config
         made = plant_kinds.create(c.plant.kind, c.node.period_ns * 1e-9, c.plant.options)
-        self.plant = replace(made, tasks=(*made.tasks, *self._extra_tasks))
+        self.plant = replace(made, tasks=(*made.tasks, *self.extra_tasks))
 
     def _share_memory(self) -> None:
         name = self.config.node.name
@@ -231,6 +236,11 @@ class Node(Operate):
             if not child.end(time.monotonic() + CHILD_ENDS_WITHIN):
                 self._say(f"the {child.name} process did not end within {CHILD_ENDS_WITHIN:g} s and was killed")
 
+    def _end_helper(self, child: Child) -> None:
+        self._end_child(child)
+        for line in child.heard():
+            self._say(line)
+
     def _watchdog_spec(self) -> dict[str, Any]:
         c = self.config
         devices = [
@@ -259,6 +269,11 @@ class Node(Operate):
             helpers.append(
                 Child("hilnode.recorder", self._recorder_spec(), log=self._file("recorder.log"), revive=True)
             )
+        self.row_recorder: Child | None = None
+        if self.directory and c.log.record:
+            spec = recorder_spec(self)
+            self.row_recorder = Child("bridge.row_recorder", spec, log=self._file("row_recorder.log"), revive=True)
+            helpers.append(self.row_recorder)
         self.bridge: Child | None = None
         if c.bridge.enabled:
             self.bridge = Child("bridge.server", self._bridge_spec(), log=self._file("bridge.log"), revive=True)
@@ -266,7 +281,7 @@ class Node(Operate):
         if self.ecus:
             helpers.append(Child("bridge.ecu", self._ecu_spec(), log=self._file("ecu.log"), revive=True))
         for child in helpers:
-            self._opened.callback(self._end_child, child)
+            self._opened.callback(self._end_helper, child)
         return helpers
 
     def _recorder_spec(self) -> dict[str, Any]:
@@ -371,7 +386,7 @@ class Node(Operate):
         if not self.directory:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        if (self.directory / FILE_NAME).exists():
+        if (self.directory / FILE_NAME).exists() or (self.directory / "rows.mcap").exists():
             raise FolderUsed(f"{self.directory} holds an earlier run: choose another folder (--out) or move it away")
         about = {
             "version": __version__,
@@ -400,6 +415,8 @@ class Node(Operate):
         realtime.keep_off(self.cpu)
         if self.watchdog and not self.watchdog.wait_ready():
             raise StartFailed(f"the watchdog did not start: see {self._file('watchdog.log') or 'its output above'}")
+        if self.row_recorder and not self.row_recorder.await_word(RECORDER_READY_WITHIN):
+            self._say(f"the recorder is not up after {RECORDER_READY_WITHIN:g} s: the first rows may be missing")
         for runner in self.runners.values():
             runner.start()
         self._supervisor.start()

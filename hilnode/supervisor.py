@@ -136,6 +136,8 @@ class Supervisor:
         if self._starter and self._starter.done():
             self._starter = None
         for child in node.helpers:
+            for line in child.heard():
+                self._say(line)
             if trouble := child.tend():
                 self._say(trouble)
         if node.watchdog and (trouble := node.watchdog.tend() or self._frozen_watchdog()):

@@ -225,3 +225,27 @@ def test_a_child_that_dies_before_it_reads_is_a_death_like_any_other(
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()  # type: ignore[union-attr]
+
+
+def test_what_it_says_is_heard_without_waiting(start: Start) -> None:
+    child = start(
+        """
+        import sys
+        sys.stdin.readline()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print("the disc is full\\nso much for that\\nhalf a", flush=True, end="")
+        """
+    )
+    assert child.heard() == []
+    assert child.await_word(30.0)
+    assert child.heard() == []  # being ready is not for people
+    assert child.tell({"go": "on"})
+    assert child.end(time.monotonic() + 30.0)
+    assert child.heard() == ["the disc is full", "so much for that"]
+
+
+def test_nobody_waits_for_the_word_of_one_that_dies(start: Start) -> None:
+    began = time.monotonic()
+    assert not start(DIES).await_word(60.0)
+    assert time.monotonic() - began < 50.0
