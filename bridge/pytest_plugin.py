@@ -59,11 +59,11 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
         "bridge.publish": f"tcp://127.0.0.1:{publish}",
         "bridge.commands": f"tcp://127.0.0.1:{commands}",
         "bridge.ecu": f"tcp://127.0.0.1:{ecu}",
-    }
+    } | changes
     file = folder / "config.toml"
     if isinstance(config, str) and "\n" in config:
         file.write_text(config)
-    settings = [f"--set={key}={json.dumps(value)}" for key, value in (own | changes).items()]
+    settings = [f"--set={key}={json.dumps(value)}" for key, value in own.items()]
     source = [str(file)] if file.exists() else [str(config)] if config else []
     with (folder / "node.out").open("w+") as log:
         process = subprocess.Popen(
@@ -72,7 +72,7 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
             stderr=subprocess.STDOUT,
         )
         try:
-            with _connect(process, f"tcp://127.0.0.1:{commands}", folder / "node.out") as client:
+            with _connect(process, str(own["bridge.commands"]), folder / "node.out") as client:
                 yield client
                 try:
                     client.stop()

@@ -18,6 +18,8 @@ from hilnode.health import Report
 from hilnode.row import POSE, Col, Flag, Schema, State
 
 SMALL_SCENE = 65_536  # [bytes]
+WAKE_EDGES_US = np.geomspace(1.0, 1e5, 31)
+"""Edges of the buckets that wake latencies are counted in [us]: six to a decade, from 1 us to 100 ms."""
 
 
 class Packer:
@@ -115,6 +117,8 @@ def timing_of(rows: NDArray[np.int64], lost: int) -> dict[str, Any]:
     for name, x in (("wake_us", wake), ("step_us", step)):
         p50, p99 = np.percentile(x, [50, 99]).tolist()
         body[name] = {"p50": p50, "p99": p99, "max": float(x.max())}
+    buckets = np.searchsorted(WAKE_EDGES_US, wake, side="right")
+    body["wake_counts"] = np.bincount(buckets, minlength=len(WAKE_EDGES_US) + 1).tolist()
     return body
 
 

@@ -21,6 +21,8 @@ from rich.console import Console
 
 from hilnode import __version__, cli_record
 from hilnode.cli_keys import keys
+from hilnode.cli_monitor import monitor
+from hilnode.cli_scope import scope
 from hilnode.cli_service import install_service
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ app = typer.Typer(
 )
 app.add_typer(keys, name="keys")
 app.command()(install_service)
+app.command()(monitor)
+app.command()(scope)
 out = Console()
 err = Console(stderr=True)
 

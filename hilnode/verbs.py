@@ -88,4 +88,18 @@ def status(node: Node) -> dict[str, Any]:
             name: {"state": health.name.lower(), "trouble": trouble}
             for name, (health, trouble) in node.driver_states().items()
         },
+        "forced": forced(node),
+        "stale": stale(node),
     }
+
+
+def forced(node: Node) -> dict[str, float]:
+    """Signals that have a value imposed by hand, and which."""
+    on, value = node.tick.forces.on, node.tick.forces.value
+    return {s.name: float(value[k]) for k, s in enumerate(node.schema.signals) if on[k]}
+
+
+def stale(node: Node) -> list[str]:
+    """Inputs that are older than allowed; one that a stimulus makes is never old."""
+    n = node.tick.inputs
+    return [s.name for i, s in enumerate(node.schema.inputs) if n.is_stale[i] and n.age[i] > 0.0]
