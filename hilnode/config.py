@@ -218,7 +218,7 @@ class DriverTable(Table):
 
     kind: KindName = Field(description="Which driver: a known kind, or module:attribute.", examples=["udp"])
     required: bool = Field(default=False, description="Refuse to arm without this device.")
-    period_ms: float = Field(default=1.0, gt=0, le=60_000, description="How often the device is read and written.")
+    period_ms: float = Field(default=1.0, gt=0, le=60_000, description="How often the device is written.")
 
     twin: TwinSpec = Field(
         default=False,
