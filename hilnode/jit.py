@@ -129,6 +129,11 @@ def is_warm(what: str) -> bool:
     return _mark(what).exists()
 
 
+def mark_warm(what: str) -> None:
+    """From now on `what` is in the cache."""
+    _mark(what).touch()
+
+
 def _mark(what: str) -> Path:
     return _marks() / f"{what}.warm"
 
@@ -152,4 +157,4 @@ def warm_up(what: str, jobs: Sequence[tuple[str, Callable[[], Any]]], say: Calla
         call()
     if cold:
         say(f"compiled in {time.perf_counter() - began:.0f} s; from now on it is taken from {HOME}")
-        _mark(what).touch()
+        mark_warm(what)

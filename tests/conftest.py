@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support import SHM
@@ -32,6 +33,18 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in LEFT_OUT:
             _deselected[mark] += item.get_closest_marker(mark) is not None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist tells whoever writes the summary what it has left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = _deselected
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker has left out the same."""
+    _deselected.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,25 +1,34 @@
-"""Compile the kernels of the node and of the engine into the cache, with lines of progress; silent if that is done."""
+"""Compile the kernels of the node and of the engine into the cache, with lines of progress; silent if that is done.
 
+Each part is compiled in a process of its own, on as many cores as there are.
+"""
+
+import multiprocessing
 import os
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 
-from bridge import ecu_lane, waiting
 from hilnode import jit
-from hilnode.cli import default_config
-from hilnode.config import load, overlay
-from hilnode.lockfree.ring import Ring
-from hilnode.node import Node
-from plant.collide.shapes import Box, Capsule, Sphere
-from plant.world import World
 
 
-def say(line: str) -> None:
-    print(line, flush=True)
+def warm_node() -> None:
+    """The tick and the default plant."""
+    from hilnode.cli import default_config
+    from hilnode.config import load, overlay
+    from hilnode.node import Node
+
+    quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
+    Node(overlay(load(default_config()), **quiet), say=lambda _: None).close()
 
 
 def warm_readers() -> None:
     """What the helper processes use beside the node's own kernels."""
+    from bridge import ecu_lane, waiting
+    from hilnode.lockfree.ring import Ring
+
     ring = Ring.create(f"warm-{os.getpid()}.rows", capacity=16, width=1)
     ring.reader(first=0).read()
     waiting.await_rows(ring.view, 0, 0, waiting.now(), 1000)
@@ -29,6 +38,9 @@ def warm_readers() -> None:
 
 def warm_engine(stepper: str) -> None:
     """The step of a core of the rigid-body engine, and the pairs of shapes that most worlds have."""
+    from plant.collide.shapes import Box, Capsule, Sphere
+    from plant.world import World
+
     world = World()
     world.plane()
     for i, shape in enumerate((Sphere(0.1), Box(0.2, 0.2, 0.2), Capsule(0.1, 0.2))):
@@ -36,12 +48,34 @@ def warm_engine(stepper: str) -> None:
     world.compile(dt=0.001, stepper=stepper).step()
 
 
+JOBS: dict[str, Callable[[], None]] = {  # the longest first
+    "the engine, stepper spook": partial(warm_engine, "spook"),
+    "the engine, stepper ali3p": partial(warm_engine, "ali3p"),
+    "the node and its default plant": warm_node,
+    "the readers": warm_readers,
+}
+
+
+def run(name: str) -> float:
+    """One job, its progress on stderr left away; how long it took."""
+    began = time.perf_counter()
+    with open(os.devnull, "w") as nowhere:
+        sys.stderr = nowhere
+        JOBS[name]()
+        sys.stderr = sys.__stderr__
+    return time.perf_counter() - began
+
+
 def main() -> int:
-    quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
-    Node(overlay(load(default_config()), **quiet), say=say).close()
-    cores = [(f"the engine, stepper {name}", partial(warm_engine, name)) for name in ("spook", "ali3p")]
-    jit.warm_up("engine", cores, say)
-    jit.warm_up("readers", [("the readers", warm_readers)], say)
+    if jit.is_warm("all"):
+        return 0
+    print(f"compiling for this machine, once, into {jit.HOME}: some minutes if it is empty", flush=True)
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(len(JOBS), os.cpu_count() or 1), mp_context=spawned) as pool:
+        waiting = {pool.submit(run, name): name for name in JOBS}
+        for count, done in enumerate(as_completed(waiting), 1):
+            print(f"compiled {waiting[done]} in {done.result():.0f} s ({count}/{len(JOBS)})", flush=True)
+    jit.mark_warm("all")
     return 0
 
 

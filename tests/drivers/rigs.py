@@ -67,6 +67,8 @@ class Entry:
 
     working: Callable[[Path], AbstractContextManager[Rig]]
     missing: Callable[[Path], Mapping[str, Any]] | None
+    only_twin: bool = False
+    """Its values do not pass through the driver, so only its twin has to keep the contract."""
 
 
 PAIR_IN, PAIR_OUT = ["a", "c"], [{"name": "c", "safe": -1.0}, {"name": "d", "safe": -2.0}]
@@ -75,6 +77,12 @@ PAIR_IN, PAIR_OUT = ["a", "c"], [{"name": "c", "safe": -1.0}, {"name": "d", "saf
 @contextlib.contextmanager
 def loopback(folder: Path) -> Iterator[Rig]:
     yield Rig({"channels": 2}, say=lambda driver, values: driver.write(np.array(values)))
+
+
+@contextlib.contextmanager
+def ecu(folder: Path) -> Iterator[Rig]:
+    """Nothing but its options; the lane has a suite of its own, tests/bridge/test_ecu_lane.py."""
+    yield Rig({"inputs": PAIR_IN, "outputs": PAIR_OUT})
 
 
 @contextlib.contextmanager
@@ -412,6 +420,7 @@ RIGS: dict[str, Entry] = {
     "daq": Entry(
         daq, missing=lambda _: {"device": "Dev1", "server": f"127.0.0.1:{free_port()}", "inputs": TERMINALS_IN}
     ),
+    "ecu": Entry(ecu, missing=None, only_twin=True),
     "hid": Entry(hid, missing=lambda _: {"path": "/dev/hidraw-none", "channels": {"a": "x"}}),
     "loopback": Entry(loopback, missing=None),
     "modbus": Entry(
