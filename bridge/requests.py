@@ -80,7 +80,7 @@ OPERATIONS = {
         _operation("hello", Role.WATCH, "Begin: the answer has `session`, `role`, `node` and where to subscribe."),
         _operation("schema", Role.WATCH, "The layout of the raw rows, parameters included."),
         _operation("scene", Role.WATCH, "The shapes of the bodies."),
-        _operation("status", Role.WATCH, "State, tick, step, drivers and what is forced."),
+        _operation("status", Role.WATCH, "State, tick, step, drivers, what is forced or stale, events never told."),
         _operation(
             "losses", Role.WATCH, "Tell how many messages never arrived here.", lost=Field("slot", doc="messages lost")
         ),

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver
-from drivers.health import H, Health, put_text
 from drivers.session import Session, Wires
 from drivers.twin import Twin
+from hilnode.health import H, Health, put_text
 from hilnode.lockfree.mailbox import Mailbox
 
 

@@ -116,19 +116,12 @@ def run(
 
 
 def _settings(given: list[str]) -> dict[str, Any]:
-    """KEY=VALUE, the value as TOML has it; text needs no quotes."""
-    import tomllib
+    from hilnode.settings import NoSetting, parse_settings
 
-    changes: dict[str, Any] = {}
-    for item in given:
-        key, equals, value = item.partition("=")
-        if not equals:
-            _fail(f"--set {item}: write KEY=VALUE, such as node.rate_hz=500", BAD_CONFIG)
-        try:
-            changes[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            changes[key.strip()] = value
-    return changes
+    try:
+        return parse_settings(given, "node.rate_hz=500")
+    except NoSetting as error:
+        _fail(f"--set {error}", BAD_CONFIG)
 
 
 def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:

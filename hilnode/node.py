@@ -30,7 +30,6 @@ import numpy as np
 from drivers import registry as driver_kinds
 from drivers.base import Driver, OptionError
 from drivers.ecu import Ecu
-from drivers.health import HEALTH_KIND, HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from drivers.twin import Twin
 from hilnode import __version__, jit, realtime
@@ -41,6 +40,7 @@ from hilnode.control import Control, Word
 from hilnode.door import Door
 from hilnode.ecu_line import Lines
 from hilnode.events import Happening
+from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health
 from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
@@ -512,6 +512,11 @@ class Node(Operate):
             if self.config.drivers[name].required and health in bad:
                 return f"required driver {name} is {health.name.lower()}" + (f": {trouble}" if trouble else "")
         return ""
+
+    @property
+    def untold_events(self) -> int:
+        """Events that the bridge was not there to take: they are in the log of events, and missing on the wire."""
+        return self._supervisor.untold
 
     def driver_states(self) -> dict[str, tuple[Health, str]]:
         """Health of every driver and its last trouble."""

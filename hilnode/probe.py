@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from drivers.base import Driver, DriverError, OptionError
 from hilnode.config import Config
 from hilnode.driver_table import seconds
 from hilnode.health import BUCKETS, bucket, lower_edge, percentile
+from hilnode.settings import NoSetting, parse_settings
 from hilnode.signals import UnknownName, nearest
 
 AGAIN = 0.2  # [s] before a lost device is tried again
@@ -54,17 +54,11 @@ def _split(what: str) -> tuple[str, str]:
 
 
 def options_from(settings: Sequence[str]) -> dict[str, Any]:
-    """`key=value` pairs; a value is written as in TOML, and text needs no quotes."""
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, mark, value = setting.partition("=")
-        if not mark or not key:
-            raise OptionError(f"{setting!r}: must be key=value, such as baud=115200")
-        try:
-            options[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            options[key] = value
-    return options
+    """Options of a driver that were given as key=value."""
+    try:
+        return parse_settings(settings, "baud=115200")
+    except NoSetting as error:
+        raise OptionError(str(error)) from error
 
 
 class Probe:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from drivers.health import Health
 from hilnode.control import Word
 from hilnode.events import Happening, Teller
+from hilnode.health import Health
 from hilnode.row import State
 from hilnode.tick.layout import Answer, Cause, Event
 

@@ -88,6 +88,7 @@ def status(node: Node) -> dict[str, Any]:
             name: {"state": health.name.lower(), "trouble": trouble}
             for name, (health, trouble) in node.driver_states().items()
         },
+        "untold": node.untold_events,
         "forced": forced(node),
         "stale": stale(node),
     }

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from drivers import registry
 from drivers.base import Driver
-from drivers.health import HEALTH_KIND, HEALTH_WORDS, H
 from hilnode.control import Control, Word
+from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H
 from hilnode.lockfree.segment import Segment, remove_leftovers
 from hilnode.realtime import keep_off
 from hilnode.row import State

@@ -10,11 +10,11 @@ import pytest
 from doc_blocks import TOP, prose_of
 
 from bridge import publisher
-from drivers.health import Health
 from drivers.registry import KINDS as DRIVERS
 from hilnode import cli, doctor_checks, latency_probe
 from hilnode.config import InputTable
 from hilnode.events import Teller
+from hilnode.health import Health
 from hilnode.operate import Operate
 from hilnode.row import Col, Flag, Schema, State
 from hilnode.signals import Signal

@@ -21,8 +21,8 @@ from support import free_port, remote_node, wait_for
 
 from drivers.base import DriverError
 from drivers.can_bus import Can
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 DBC = Path(__file__).with_name("machine.dbc")

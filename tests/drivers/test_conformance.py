@@ -22,9 +22,9 @@ from support import make_config, wait_for
 
 from drivers import registry
 from drivers.base import Driver, DriverError, OptionError
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from drivers.twin import Twin
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 from hilnode.signals import Signal, check_unique

@@ -21,9 +21,9 @@ from support import free_port, wait_for
 from drivers import daq, daq_tasks
 from drivers.base import DriverError
 from drivers.daq import Daq
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from hilnode import devices
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 AI = {"name": "x", "channel": "ai0"}

@@ -20,10 +20,10 @@ from support import wait_for
 
 from drivers import registry
 from drivers.base import DriverError, OptionError
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.hid_device import HidDevice
 from drivers.runner import Runner
 from hilnode.devices import list_devices
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 STICK = {"vendor": 0x046D, "product": 0xC215, "channels": {"x": "x", "fire": "button 1", "rolls": "hat_x"}}

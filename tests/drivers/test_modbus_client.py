@@ -20,10 +20,10 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from support import free_port, is_alive, remote_node, wait_for
 
 from drivers.base import DriverError
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.modbus_client import Modbus
 from drivers.modbus_link import Refused
 from drivers.runner import Runner
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 INPUTS = [

@@ -10,10 +10,9 @@ import pytest
 from support import make_config, wait_for
 
 from drivers.base import Driver, DriverError
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from hilnode import supervisor
-from hilnode.health import READS, WRITES, get_text, percentile
+from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 from hilnode.row import State

@@ -28,10 +28,10 @@ from support import remote_node, wait_for
 
 from drivers import registry
 from drivers.base import DriverError, OptionError
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
 from drivers.serial_port import SerialPort
 from hilnode.devices import list_devices
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 FRAME = {

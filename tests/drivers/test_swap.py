@@ -17,10 +17,10 @@ from support import SAFE, Device, children, cli, events, is_alive, make_config, 
 from test_runner import SAFE as SAFE_PAIR
 from test_runner import Fake
 
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner, SwapRefused
 from drivers.twin import Twin
 from hilnode import door
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 

@@ -102,7 +102,7 @@ def test_raw_beside_scaled_of_a_serial_line(tmp_path):
         (["udq:x=1"], 2, "did you mean 'udp'"),
         (["udp:lisen=1"], 2, "did you mean 'listen'"),
         (["loopback:channels"], 2, "driver kind 'loopback:channels'"),
-        (["loopback:", "channels"], 2, "'channels': must be key=value"),
+        (["loopback:", "channels"], 2, "'channels': write KEY=VALUE, such as baud=115200"),
     ],
 )
 def test_what_cannot_be_probed_is_one_clear_line(arguments, code, says):

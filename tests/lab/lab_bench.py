@@ -16,8 +16,8 @@ import numpy as np
 from support import wait_for
 
 from drivers import registry
-from drivers.health import HEALTH_WORDS, H, Health
 from drivers.runner import Runner
+from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
 
 DBC = Path(__file__).with_name("lab.dbc")

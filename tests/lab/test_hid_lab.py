@@ -12,8 +12,8 @@ from labvm.uhid import UhidDevice
 from labvm.usb_gadget import UsbHid
 from support import wait_for
 
-from drivers.health import H, Health
 from hilnode.devices import list_devices
+from hilnode.health import H, Health
 
 pytestmark = pytest.mark.lab
 
