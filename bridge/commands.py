@@ -111,7 +111,8 @@ class CommandServer:
         """Stop listening; what is under way gets no answer any more."""
         self._ending = True
         os.eventfd_write(self._bell, 1)
-        self._thread.join(2.0)
+        if self._thread.ident:  # it was started
+            self._thread.join(2.0)
         for worker in self._workers:
             (self._urgent if worker is self._workers[-1] else self._jobs).put(None)
         self._audit.close(self._tick())

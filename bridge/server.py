@@ -23,8 +23,10 @@ from bridge.metrics import MetricsServer
 from bridge.publisher import Publisher
 from bridge.requests import VERSION, Role
 from hilnode.control import Word
-from hilnode.door import call
+from hilnode.door import call, is_open
 from hilnode.realtime import keep_off
+
+LOOK_EVERY = 0.02  # [s] whether the node is there
 
 
 class Lines:
@@ -59,6 +61,7 @@ class Bridge:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.context = zmq.Context()
         self._ending = threading.Event()
+        self._node: str = spec["node"]
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
         self.publisher = Publisher(spec, bound(self.context, self.keyring, zmq.PUB, "bridge.publish", spec["publish"]))
@@ -106,20 +109,29 @@ class Bridge:
 
     def work(self, lines: Lines) -> None:
         """Until the node ends or dies."""
-        self.commands.start()
         hearing = threading.Thread(target=self._hear_node, args=(lines,), name="events", daemon=True)
+        opening = threading.Thread(target=self._open_commands, name="opening", daemon=True)
         hearing.start()
+        opening.start()
         try:
             self.publisher.work(lambda: {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()})
         finally:
             self._ending.set()
             hearing.join(1.0)
+            opening.join()
             self.commands.close()
             self.publisher.close()
             if self.metrics:
                 self.metrics.close()
             if self.doorman:
                 self.doorman.close()
+
+    def _open_commands(self) -> None:
+        """Nobody is greeted before the node can be asked: it still waits for its watchdog when the bridge is there."""
+        while not self._ending.wait(LOOK_EVERY):
+            if is_open(self._node):
+                self.commands.start()
+                return
 
     def _hear_node(self, lines: Lines) -> None:
         """Events come from the node as lines on standard input, after the first."""

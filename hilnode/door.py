@@ -128,6 +128,17 @@ def call(node: str, verb: str, **given: Any) -> Any:
     return answer["answer"]
 
 
+def is_open(node: str) -> bool:
+    """Whether the node listens: not yet while it starts, and no more once it ends."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(PATIENCE)
+        try:
+            line.connect(_address(node))
+        except OSError:
+            return False
+    return True
+
+
 def running_nodes() -> list[str]:
     """Names of the nodes that run on this PC."""
     found = []

@@ -131,7 +131,9 @@ def is_warm(what: str) -> bool:
 
 def mark_warm(what: str) -> None:
     """From now on `what` is in the cache."""
-    _mark(what).touch()
+    mark = _mark(what)
+    mark.parent.mkdir(parents=True, exist_ok=True)  # others may have dropped it: they have marks of their own
+    mark.touch()
 
 
 def _mark(what: str) -> Path:

@@ -49,6 +49,7 @@ _NAME = re.compile(r"""(?:# |/\* |VERSION ")([\w.]+\.(?:py|toml|c|dbc))\b""")
 PATIENCE = 240
 """Seconds after which a block hangs: with an empty cache, a page may compile shapes of its own."""
 
+_TIMES = ("us", "ms", "s")  # a time that is told is told in the unit that suits it
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 _NO_CONFIG = re.compile(r"\bhilnode (run|headroom)(?! \S+\.toml)")
 
@@ -220,6 +221,11 @@ def _one_line(text: str) -> str:
 
 
 def pattern_of(line: str) -> re.Pattern[str]:
-    """What matches a line whatever its numbers, its spaces and the places where it was wrapped."""
-    words = (re.escape(_NUMBER.sub("0", word)).replace("0", _NUMBER.pattern) for word in line.split())
-    return re.compile(r"\s+".join(words))
+    """What matches a line whatever its numbers, times, spaces and the places where it was wrapped."""
+    return re.compile(r"\s+".join(_pattern_of_word(word) for word in line.split()))
+
+
+def _pattern_of_word(word: str) -> str:
+    if word in _TIMES:
+        return "|".join(_TIMES).join(("(?:", ")"))
+    return re.escape(_NUMBER.sub("0", word)).replace("0", _NUMBER.pattern)

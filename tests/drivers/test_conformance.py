@@ -326,7 +326,8 @@ def test_a_device_that_comes_back_is_found_and_counted(runner):
     assert made.trouble
     bed.rig.find()
     wait_for(lambda: is_up(made, bed), "the driver to be up again")
-    assert made.health[H.RECONNECTS] == 1
+    # At least: a server on its way down may still take a connection. test_runner.py counts with a device of its own.
+    assert made.health[H.RECONNECTS] >= 1
 
 
 # -- in a node ----------------------------------------------------------------------------------------------------
