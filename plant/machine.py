@@ -20,15 +20,16 @@ from typing import NamedTuple
 import numpy as np
 
 from hilnode.jit import kernel
-from hilnode.record import F2, I1, Record, viewer
+from hilnode.record import I1, Record, viewer
 from hilnode.signals import Signal
 from plant.abi import OK, Plant, Task, step_function
 from plant.algebra import rotate
 from plant.compile import Engine
 from plant.look import Entry as Look
 from plant.model import Bound, Turning, view_engine
+from plant.restart import Start, restart, start_of
 from plant.scene import scene_of
-from plant.spook import CONTACTS_FULL, PLACED
+from plant.spook import CONTACTS_FULL
 from plant.stages import call_stage
 from plant.world import Joint, World
 
@@ -63,11 +64,7 @@ class Machine(NamedTuple):
     input_of: I1  # [inputs] actuator, cylinder, or 6 x body + component
     output_kind: I1  # [outputs] Out
     output_of: I1  # [outputs] joint, or 2 x cylinder + chamber
-    start_pos: F2  # [b, 3] at compile
-    start_quat: F2
-    start_vel: F2
-    start_angle: F2
-    start_pressure: F2
+    start: Start
 
 
 _view = viewer(Machine)
@@ -124,19 +121,7 @@ def reset(self, n, params, inputs, outputs, poses):
     """The state at compile."""
     m = _view(self)
     e = view_engine(m.engine)
-    s = e.data.state
-    s.pos[:] = m.start_pos
-    s.quat[:] = m.start_quat
-    s.vel[:] = m.start_vel
-    s.angle[:] = m.start_angle
-    e.data.chamber.pressure[:] = m.start_pressure
-    e.data.contact.old_count[0] = 0
-    e.data.bounded.kept[:] = 0
-    e.data.row.force[:] = 0.0
-    e.data.status[PLACED] = 0
-    s.asleep[:] = 0
-    s.rested[:] = 0.0
-    e.data.graph.dirty[0] = 1
+    restart(e, m.start)
     _show(m, e, outputs, poses)
     return OK
 
@@ -159,7 +144,6 @@ def as_plant(
     world, content = engine.world, engine.content
     inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
     outputs = [*_coordinates(engine, name), *_pressures(world, name), *_reactions(engine, name, reactions)]
-    state = content.data.state
     record = Record(
         Machine(
             engine=engine.record.address,
@@ -167,11 +151,7 @@ def as_plant(
             input_of=np.array([of for _, of, _ in inputs], np.int64),
             output_kind=np.array([kind for kind, _, _ in outputs], np.int64),
             output_of=np.array([of for _, of, _ in outputs], np.int64),
-            start_pos=state.pos.copy(),
-            start_quat=state.quat.copy(),
-            start_vel=state.vel.copy(),
-            start_angle=state.angle.copy(),
-            start_pressure=content.data.chamber.pressure.copy(),
+            start=start_of(content.data),
         )
     )
     return Plant(
