@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock, Timer
@@ -112,7 +112,7 @@ def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 def patience(what: str, after: float = 2.0) -> Iterator[None]:
     """Tell whoever waits for a compilation, on stderr, what takes so long: nothing if it was in the cache."""
     began = time.perf_counter()
-    notice = Timer(after, lambda: print(f"compiling {what} for this machine, once ...", file=sys.stderr, flush=True))
+    notice = Timer(after, lambda: _tell(f"compiling {what} for this machine, once ..."))
     notice.daemon = True
     notice.start()
     try:
@@ -121,7 +121,12 @@ def patience(what: str, after: float = 2.0) -> Iterator[None]:
         notice.cancel()
         notice.join()
     if (took := time.perf_counter() - began) > after:
-        print(f"compiled {what} in {took:.0f} s", file=sys.stderr, flush=True)
+        _tell(f"compiled {what} in {took:.0f} s")
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # nobody reads it: a closed terminal, `| head`
+        print(line, file=sys.stderr, flush=True)
 
 
 def is_warm(what: str) -> bool:
