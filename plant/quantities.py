@@ -1,10 +1,10 @@
 """Parameters for people: fields of a dataclass that know their unit, range and meaning, checked in one place.
 
-    @dataclass(frozen=True)
-    class Spring(Checked):
-        stiffness: float = quantity(1e5, "N/m", low=0.0, above=True, doc="force over deflection")
+@dataclass(frozen=True)
+class Spring(Checked):
+    stiffness: float = quantity(1e5, "N/m", low=0.0, above=True, doc="force over deflection")
 
-    Spring(stiffness=-1.0)      ValueError: Spring.stiffness = -1.0 N/m must be above 0: force over deflection
+Spring(stiffness=-1.0)      ValueError: Spring.stiffness = -1.0 N/m must be above 0: force over deflection
 """
 
 from __future__ import annotations

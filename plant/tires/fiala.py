@@ -41,7 +41,9 @@ class Fiala(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sliding_friction > self.friction:
-            raise ValueError(f"Fiala.sliding_friction = {self.sliding_friction} must not exceed friction {self.friction}")
+            raise ValueError(
+                f"Fiala.sliding_friction = {self.sliding_friction} must not exceed friction {self.friction}"
+            )
 
     @property
     def peak_friction(self) -> float:

@@ -28,6 +28,9 @@ SOFT_END = 0.06  # [m] before the end of its stroke a cylinder slows down
 SOFT_TURN = 0.06  # [rad] the same for blade and outriggers
 LOSSES = 0.85  # of the engine's power that reaches the oil
 HOLD_BACK = 0.33  # share of the pull that slows the machine when the pedal is up
+CRAWL = 0.5  # [m/s] below it the pull is not limited by power
+PIVOT, CRAB = 1, 2  # modes of steering
+PIVOT_SPEED = 0.6  # [rad/s] at which wheels turn into another mode
 STILL = 1e-3  # an opening of a valve below this is shut
 
 
@@ -53,9 +56,12 @@ class Drives(NamedTuple):
     tool_speed: F1  # [2] of blade and outriggers [rad/s]
     tool_range: F2  # [2, 2] [rad], of their joints
     steer: I1  # [4] actuators
-    axle: F2  # [4, 2] where the wheels are: ahead of the middle of the axles, to the left [m]
+    ahead: F2  # [2, 4] of the wheels before the rear axle, before the middle between the axles [m]
+    right: F1  # [4] of the wheels to the right of the middle [m]
+    turned: F1  # [4] angles that the wheels are asked for [rad]
     steer_most: float  # [rad]
     steer_speed: float  # [rad/s]
+    hull: int  # body: the undercarriage
     wheel: I1  # [4] actuators that drive
     brake: I1  # [4] actuators that brake
     radius: float  # [m]
@@ -193,15 +199,16 @@ def _tools(e, d, cab):
 def _steer(e, d, cab, h):
     d.steering[0] = _nearer(d.steering[0], cab.lever[STEER], d.steer_speed / d.steer_most * h)
     mode = int(cab.lever[STEER_MODE] + 0.5)
+    if mode == PIVOT:
+        pivot(d.ahead[1], d.right, d.turned)
+    elif mode == CRAB:
+        crab(d.steering[0], d.steer_most, d.turned)
+    else:
+        ackermann(d.steering[0], d.steer_most, d.ahead[0], d.right, d.turned)
+    most = PIVOT_SPEED * h
     for k in range(4):
-        ahead, left = d.axle[k, 0], d.axle[k, 1]
-        if mode == 1:
-            angle = d.steering[0] * pivot(ahead, left)
-        elif mode == 2:
-            angle = crab(d.steering[0], d.steer_most)
-        else:
-            angle = ackermann(d.steering[0], d.steer_most, ahead - d.axle[3, 0], left)
-        e.data.target.position[d.steer[k]] = angle
+        i = d.steer[k]
+        e.data.target.position[i] = _nearer(e.data.target.position[i], d.turned[k], most)
 
 
 @kernel
@@ -213,16 +220,16 @@ def _wheels(e, d, cab):
     goal = pedal * gear * d.drive_speed * share / d.radius
     pull = d.drive_pull * d.gear[0] / gear
     most = pull * (abs(pedal) if pedal != 0.0 else HOLD_BACK)
-    # the power that is left at the speed of now
-    fast = 0.0
-    for k in range(4):
-        fast = max(fast, abs(e.data.state.angle[0, 0]) * 0.0 + abs(goal) * d.radius)
-    if fast > 0.0:
-        most = min(most, max(LOSSES * d.power * share / fast, 0.1 * pull))
+    v = e.data.state.vel[d.hull]
+    fast = math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    most = min(most, LOSSES * d.power * share / max(fast, CRAWL))
     torque = 0.25 * most * d.radius
     brake = max(cab.lever[BRAKE], cab.lever[PARKING]) * d.brake_torque * 0.25
+    pivots = int(cab.lever[STEER_MODE] + 0.5) == PIVOT
     for k in range(4):
         i = d.wheel[k]
         target.speed[i] = goal
+        if pivots:  # to the left with the wheel to the left: the right wheels go forwards, the left ones back
+            target.speed[i] = math.copysign(goal, goal * d.right[k] * cab.lever[STEER])
         target.low[i], target.high[i] = -torque, torque
         target.low[d.brake[k]], target.high[d.brake[k]] = -brake, brake

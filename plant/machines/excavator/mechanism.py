@@ -21,10 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plant.collide.shapes import Box, Capsule, Cylinder, Hull, Shape, Sphere
+from plant.collide.shapes import Capsule, Sphere
+from plant.crank import crank_of
 from plant.machines.excavator.linkage import Arm, arm_at, lengths, ranges
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.world import World, product, rotated
+from plant.world import World, frame_along, product, rotated
 
 Vector = NDArray[np.float64]
 
@@ -68,6 +69,7 @@ class Machine:
     arm: Arm
     ranges: dict[str, tuple[float, float]]
     posture: Posture
+    pins: dict[str, tuple[Vector, Vector]]  # of the arm's cylinders, on the first and the second body
 
 
 def spin(axis: ArrayLike, angle: float) -> Vector:
@@ -81,6 +83,7 @@ class _Builder:
 
     def __init__(self, world: World, p: Parameters, place: Place) -> None:
         self.world, self.p = world, p
+        self.pins: dict[str, tuple[Vector, Vector]] = {}  # of the arm's cylinders
         self.at = np.array([place.x, place.y, place.z])
         self.turn = product(
             product(spin((0, 0, 1), place.heading), spin((0, 1, 0), place.pitch)), spin((1, 0, 0), place.roll)
@@ -134,7 +137,7 @@ def build(
     arm = _upper(b, posture)
     _drives(b, posture, arm, allowed, hydraulic)
     _shapes(b)
-    return Machine(world, arm, allowed, posture)
+    return Machine(world, arm, allowed, posture, b.pins)
 
 
 def _wheels(b: _Builder) -> None:
@@ -189,11 +192,12 @@ def _upper(b: _Builder, posture: Posture) -> Arm:
         b.world.hinge(f"{name}_pin", before, name, at=b.point(at(pin)), axis=across)
     b.world.ball("link_end", "link", "bucket", at=b.point(at(arm.ear)))
     _load(b, at(arm.bucket_pin), product(turn, spin((0, -1, 0), arm.bucket)))
-    b.pins = {  # type: ignore[attr-defined]
-        "boom": (at(arm.boom_foot), at(arm.boom_rod)),
-        "stick": (at(arm.stick_foot), at(arm.stick_rod)),
-        "bucket": (at(arm.bucket_foot), at(arm.joint)),
-    }
+    for name, foot_pin, rod_pin in (
+        ("boom", arm.boom_foot, arm.boom_rod),
+        ("stick", arm.stick_foot, arm.stick_rod),
+        ("bucket", arm.bucket_foot, arm.joint),
+    ):
+        b.pins[name] = (b.point(at(foot_pin)), b.point(at(rod_pin)))
     return arm
 
 
@@ -254,12 +258,16 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
                 flow=p["pump.flow"],
                 supply=0.97 * supply,
                 relief=1.05 * supply,
-                pins=tuple(b.point(v) for v in b.pins[name]),  # type: ignore[attr-defined]
+                pins=b.pins[name],
                 line_volume=4e-3,
                 pressure=(60e5, 60e5),
             )
         else:
             world.motor(f"{name}_cylinder", joint)
+        at = world.joints[joint]
+        crank = crank_of(at.at, rotated(at.quat, np.array([0.0, 0.0, 1.0])), *b.pins[name])
+        ends = sorted(crank.angle(length) for length in (closed, opened))
+        world.limit(f"{name}_stop", joint, low=ends[0], high=ends[1])
         if not closed < now[name] < opened:
             raise ParameterError(f"{name}: its cylinder cannot be {now[name]:.3f} m long")
     world.motor("swing_drive", "swing", force=p["swing.torque"])
@@ -277,42 +285,60 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
 
 
 def _shapes(b: _Builder) -> None:
-    """What bodies and obstacles see of the machine; tires and soil have their own way with the ground."""
+    """What bodies and obstacles meet of the machine: spheres and bars with round ends, which are quick to test and
+    quick to compile. Tires and soil have their own way with the ground."""
     p, world = b.p, b.world
 
-    def put(
-        body: str,
-        shape: Shape,
-        at: ArrayLike = (0, 0, 0),
-        group: int = MACHINE,
-        mask: int = GROUND | OBJECT,
-        quat: ArrayLike = (1, 0, 0, 0),
-    ) -> None:
-        world.shape(body, shape, at=at, quat=quat, material="steel", group=group, mask=mask)
+    def ball(body: str, radius: float, at: ArrayLike, group: int = MACHINE, mask: int = GROUND | OBJECT) -> None:
+        world.shape(body, Sphere(radius), at=at, material="steel", group=group, mask=mask)
 
-    length = p["axle.front"] - p["axle.rear"]
-    put("undercarriage", Box(length - 0.2, 1.1, 0.5), at=((p["axle.front"] + p["axle.rear"]) / 2, 0, 0.92))
-    put("uppercarriage", Box(3.0, 2.45, 1.1), at=(-1.0, 0, 0.65))  # engine and counterweight
-    put("uppercarriage", Box(1.7, 0.95, 1.65), at=(0.45, 0.75, 1.0))  # cabin
-    along = spin((0, 1, 0), math.pi / 2)  # a capsule's axis from z to x
-    put("boom", Capsule(0.26, p["boom.length"] - 0.8), at=(p["boom.length"] / 2, 0, 0.25), quat=along)
-    put("stick", Capsule(0.20, p["stick.length"]), at=(p["stick.length"] / 2 - 0.25, 0, 0.05), quat=along)
+    def bar(
+        body: str, radius: float, a: ArrayLike, z: ArrayLike, group: int = MACHINE, mask: int = GROUND | OBJECT
+    ) -> None:
+        """From point to point."""
+        ends = np.asarray(a, float), np.asarray(z, float)
+        way = ends[1] - ends[0]
+        shape = Capsule(radius, float(np.linalg.norm(way)))
+        turn = frame_along(body, way, None)
+        world.shape(body, shape, at=(ends[0] + ends[1]) / 2, quat=turn, material="steel", group=group, mask=mask)
+
+    front, rear = p["axle.front"] + 0.35, p["axle.rear"] - 0.35
+    for y in (-0.45, 0.45):
+        bar("undercarriage", 0.15, (rear, y, 0.85), (front, y, 0.85))
+    for y in (-1.08, 1.08):  # engine and counterweight: their edges
+        for z in (0.28, 1.15):
+            bar("uppercarriage", 0.14, (-2.35, y, z), (0.3, y, z))
+    for y in (-0.6, 0.6):
+        bar("uppercarriage", 0.2, (-2.4, y, 0.3), (-2.4, y, 1.1))
+    for y in (0.36, 1.12):  # cabin: roof and front posts
+        bar("uppercarriage", 0.1, (-0.2, y, 1.88), (1.15, y, 1.88))
+        bar("uppercarriage", 0.1, (1.2, y, 0.5), (1.15, y, 1.88))
+    length, stick = p["boom.length"], p["stick.length"]
+    knee = 0.44 * length
+    bar("boom", 0.24, (0.4, 0, 0.1), (knee, 0, 0.62))
+    bar("boom", 0.2, (knee, 0, 0.62), (length - 0.2, 0, 0.05))
+    bar("stick", 0.17, (-0.4, 0, 0.12), (stick - 0.1, 0, 0.02))
     for name in WHEELS:
-        flat = spin((1, 0, 0), math.pi / 2)  # a cylinder's axis from z to y
-        put(name, Cylinder(p["wheel.radius"] - 0.03, p["wheel.width"]), group=WHEEL, mask=OBJECT, quat=flat)
+        for y in (-0.25, 0.25):
+            ball(name, p["wheel.radius"] - 0.04, (0, y * p["wheel.width"], 0), group=WHEEL, mask=OBJECT)
     edge = np.array(p.point("blade.edge"))
-    put("blade", Box(0.12, 2.45, 0.55), at=edge + (0, 0, 0.275))
+    for z in (BLADE_RADIUS, 0.5):
+        bar("blade", BLADE_RADIUS, edge + np.array([0, -1.15, z]), edge + np.array([0, 1.15, z]))
+    pad = np.array(p.point("outrigger.pad"))
     for side in ("left", "right"):
-        put(f"outrigger_{side}", Sphere(0.16), at=np.array(p.point("outrigger.pad")) + (0, 0, 0.04))
-        put(f"outrigger_{side}", Capsule(0.1, 0.6), at=(0.4, 0, 0), quat=along, mask=OBJECT)
-    half = p["bucket.width"] / 2
-    corners = [(x, y, z) for x, z in bucket_profile(p) for y in (-half, half)]
-    put("bucket", Hull(np.array(corners)), group=BUCKET, mask=OBJECT)
+        ball(f"outrigger_{side}", 0.16, pad + np.array([0, 0, 0.04]))
+        bar(f"outrigger_{side}", 0.1, (0.1, 0, 0), pad + np.array([0, 0, 0.1]), mask=OBJECT)
+    half, profile = p["bucket.width"] / 2, bucket_profile(p)
+    for x, z in profile[1:]:
+        bar("bucket", 0.05, (x, -half + 0.05, z), (x, half - 0.05, z), group=BUCKET, mask=OBJECT)
+    for y in (-half + 0.05, half - 0.05):
+        bar("bucket", 0.05, (profile[-1][0], y, 0.0), (profile[0][0], y, 0.0), group=BUCKET, mask=OBJECT)
     for x, z in heel(p):
         for y in (-0.8 * half, 0.0, 0.8 * half):
-            put("bucket", Sphere(HEEL_RADIUS), at=(x, y, z), group=BUCKET, mask=GROUND)
+            ball("bucket", HEEL_RADIUS, (x, y, z), group=BUCKET, mask=GROUND)
 
 
+BLADE_RADIUS = 0.06  # [m] of the blade's edges
 HEEL_RADIUS = 0.10  # [m] of the balls by which the back of the bucket rests on the ground
 
 
@@ -323,6 +349,6 @@ def heel(p: Parameters) -> list[tuple[float, float]]:
     points = []
     for (x0, z0), (x1, z1) in ((profile[2], profile[3]), (profile[3], profile[4])):
         n = np.array([z1 - z0, -(x1 - x0)]) / math.hypot(x1 - x0, z1 - z0)  # into the bucket
-        for share in (0.15, 0.85):
-            points.append((x0 + share * (x1 - x0) + inward * n[0], z0 + share * (z1 - z0) + inward * n[1]))
+        x0, z0, x1, z1 = x0 + inward * n[0], z0 + inward * n[1], x1 + inward * n[0], z1 + inward * n[1]
+        points += [(x0 + share * (x1 - x0), z0 + share * (z1 - z0)) for share in (0.15, 0.85)]
     return points

@@ -82,7 +82,7 @@ def _table() -> dict[str, Parameter]:
     add("wheel.radius", 0.52, "m", 0.2, 1.5, "class: 10.00-20")
     add("wheel.width", 0.56, "m", 0.1, 1.5, "class: twins of 10.00-20")
     add("tire.stiffness", 1.6, "MN/m", 0.1, 20, "class: a twin of 10.00-20 at 8 bar sinks 3 cm under 5 t")
-    add("tire.damping", 18, "kN s/m", 0, 200, "estimate: a tenth of critical for the whole machine")
+    add("tire.damping", 36, "kN s/m", 0, 140, "estimate: a fifth of critical for the whole machine")
     add("steer.most", 28, "deg", 1, 60, "class")
     add("steer.speed", 25, "deg/s", 1, 200, "class")
     body("blade", 480, (0.55, 0.0, -0.20), (0.25, 2.45, 0.55))
@@ -184,7 +184,8 @@ def _read(name: str, given: Any) -> Number:
     known = TABLE[name]
     units = UNITS[known.unit]
     count = len(known.value) if isinstance(known.value, tuple) else 1
-    want = f"{'a number' if count == 1 else f'{count} numbers with commas'} and a unit ({', '.join(u for u in units if u)})"
+    what = "a number" if count == 1 else f"{count} numbers with commas"
+    want = f"{what} and a unit ({', '.join(u for u in units if u)})"
     text = str(given) if known.unit == "1" and isinstance(given, (int, float)) else given
     match = _TEXT.fullmatch(text) if isinstance(text, str) else None
     unit = (match.group(2) or "").strip() if match else ""
