@@ -36,7 +36,7 @@ def build_soil(
     """The soil of a ground.
 
     `soil` are the patches that are soil all through, `beds` those on which soil may lie and from which it may be taken
-    again (the bed of a truck), `reserve` those that are laid down where soil falls on scenery, switched off from now on;
+    again (the bed of a truck), `reserve` those that are laid down where soil falls on scenery, switched off until then;
     the rest is scenery. `loose` gives patches a layer of loose soil [nx, ny] as part of their heights [m]. `com` is the
     centre of mass of the bucket's body in the frame in which the bucket is described. `parcels` fly at most at a time,
     `budget` samples are looked at in a step for slopes that slide.

@@ -104,7 +104,7 @@ def strike(soil, pos, rot, vel, wrench):
             pipe.struck[k] = 1
             pipe.speed[k] = speed
             pipe.place[k, 0], pipe.place[k, 1], pipe.place[k, 2] = x, y, z
-            s.count[STRIKES] += 1
+            s.counter[STRIKES] += 1
             s.out[O_PIPE] = speed
         c = -pipe.strength[k] / (speed + SLOW)
         push_at(wrench, pos, (x, y, z), c * vx, c * vy, c * vz)

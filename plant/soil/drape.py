@@ -63,4 +63,4 @@ def drape(soil, ground, field):
         land.diggable[p] = BED
         ground.on[p] = 1
         s.laying[0] = -1
-        s.count[PATCHES] += 1
+        s.counter[PATCHES] += 1

@@ -3,7 +3,7 @@
     dV = sum over slices of  v(d_fill / 2) d_fill w dt                                    Luaces eq. 3.25 to 3.28
 
 v is the speed of the mouth outwards. The flow is limited by the pool, which holds what has really been cut: samples are
-cut one by one, so that the pool is a store of up to a row of cells from which the bucket fills evenly. Flow and pool are
+cut one by one, so that the pool is a store of some rows of cells from which the bucket fills evenly. Flow and pool are
 counted in room as it lay; the bank volume follows in proportion, so that a heap that is dug again weighs less.
 
 What is more than the flow carries, or more than the bucket holds as it is turned, is laid down before the lip as loose
@@ -78,7 +78,7 @@ def _count(soil):
     ratio = held(soil, BUCKET) * soil.kind.bulking / soil.tool.heaped
     if s.full[0] == 0 and ratio >= FULL:
         s.full[0] = 1
-        s.count[FULL_EVENTS] += 1
+        s.counter[FULL_EVENTS] += 1
     elif s.full[0] == 1 and ratio < NO_LONGER:
         s.full[0] = 0
 

@@ -81,7 +81,7 @@ def _land(soil, ground, field, k, t):
     else:
         book(soil, GONE, left)
     parcel.volume[k] = 0.0
-    s.count[LANDINGS] += 1
+    s.counter[LANDINGS] += 1
 
 
 @kernel

@@ -194,7 +194,7 @@ class State(NamedTuple):
     capacity: F1  # [1] as it is turned now, bank [m^3]
     full: I1  # [1] 1 = has been counted as full
     laying: I1  # [2] patch that is being laid, -1 = none, and its next sample
-    count: I1  # [COUNTERS]
+    counter: I1  # [COUNTERS]
     random: U1  # [1] counter of the generator
     out: F1  # as in OUT
 
@@ -272,7 +272,7 @@ def new_state(slices: int, seed: int) -> State:
         capacity=np.zeros(1),
         full=np.zeros(1, np.int64),
         laying=np.array([-1, 0]),
-        count=np.zeros(COUNTERS, np.int64),
+        counter=np.zeros(COUNTERS, np.int64),
         random=np.array([seed], np.uint64),
         out=np.zeros(len(OUT)),
     )

@@ -3,8 +3,8 @@
     F = -mu_dig (sigma_1 + sigma_2 V^m) d^n v_t - mu_cp d^n v_n                                   Luaces eq. 3.23
 
 v_t is the velocity of the lip along the direction of excavation (where the cutting plate points), v_n the rest of it, d
-the depth, V the bank volume in the bucket. Each slice of the lip has its own depth and speed and its share 1 / slices of
-the force, and pushes at its own place, so that a cut on one side turns the bucket. The depth counts up to the length
+the depth, V the bank volume in the bucket. Each slice of the lip has its own depth, its own speed and 1 / slices of the
+force, and pushes at its own place, so that a cut on one side turns the bucket. The depth counts up to the length
 of the mouth.
 
 Limits: brittle failure is left out, as in the source. The force acts in both directions, as printed.

@@ -108,6 +108,6 @@ def reset_soil(soil, ground, field):
     s.full[0] = 0
     s.laying[0] = -1
     s.laying[1] = 0
-    s.count[:] = 0
+    s.counter[:] = 0
     s.random[0] = start.seed[0]
     s.out[:] = 0.0
