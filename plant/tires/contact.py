@@ -1,4 +1,4 @@
-"""A wheel against the ground: the plane under it, how deep the wheel is in it, where it touches, and which way it rolls.
+"""A wheel against the ground: the plane under it, how deep it is in it, where it touches, and which way it rolls.
 
     plane       least squares through six heights under the wheel, three along by two across. The points move with the
                 wheel, so the plane is as continuous as the ground.

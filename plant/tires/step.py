@@ -1,6 +1,6 @@
 """One step of all tires: forces on the wheels from where they are and how they move.
 
-    tire_wrenches       the ordered list of stages, for each wheel
+tire_wrenches       the ordered list of stages, for each wheel
 """
 
 from __future__ import annotations
