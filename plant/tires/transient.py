@@ -30,6 +30,7 @@ MOST = 1.5  # largest slip
 SLOW = 0.3  # [m/s] below it a slip counts against this instead of the travel, for the bound alone
 WOUND = 0.02  # [rad] rolling resistance is fully there after this turn
 TWISTED = 0.1  # [rad] and friction about the normal after this one
+DAMPED = 0.05  # [s] damping of both over their stiffness, of a wheel that stands
 
 
 @kernel
