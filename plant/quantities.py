@@ -15,10 +15,21 @@ from typing import Any
 
 
 def quantity(
-    default: float, unit: str, *, low: float = -math.inf, high: float = math.inf, above: bool = False, doc: str
+    default: float,
+    unit: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: bool = False,
+    infinite: bool = False,
+    doc: str,
 ) -> Any:
-    """A number with a unit ("1" for a plain one) that lies in low .. high; with `above` it may not be `low` itself."""
-    return field(default=default, metadata={"unit": unit, "low": low, "high": high, "above": above, "doc": doc})
+    """A number with a unit ("1" for a plain one) that lies in low .. high.
+
+    With `above` it may not be `low` itself; it must be finite unless `infinite`.
+    """
+    about = {"unit": unit, "low": low, "high": high, "above": above, "infinite": infinite, "doc": doc}
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True)
@@ -35,9 +46,9 @@ def _check(owner: str, name: str, value: Any, about: Any) -> None:
     unit = "" if about["unit"] == "1" else f" {about['unit']}"
     low, high = about["low"], about["high"]
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and low <= value <= high and not (about["above"] and value == low):
-        if math.isfinite(value) or value in (low, high):
-            return
+    inside = number and low <= value <= high and not (about["above"] and value == low)
+    if inside and (math.isfinite(value) or about["infinite"]):
+        return
     allowed = [f"{'above' if about['above'] else 'at least'} {low:g}"] if math.isfinite(low) else []
     allowed += [f"at most {high:g}"] if math.isfinite(high) else []
     wanted = " and ".join(allowed) or "a finite number"

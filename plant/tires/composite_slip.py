@@ -33,7 +33,7 @@ KX, KY, TOP, MU0, DECLINE, C1, C2, C3, C4, F0 = range(10)
 
 @dataclass(frozen=True)
 class CompositeSlip(Checked):
-    """Slopes, friction and the constants of the saturation function. Defaults: a bias-ply tire's shape, round slopes."""
+    """Slopes, friction and constants of the saturation function. Defaults: a common shape, round slopes."""
 
     along: float = quantity(10.0, "1", low=0.0, high=100.0, above=True, doc="slope along over load")
     across: float = quantity(8.0, "1", low=0.0, high=100.0, above=True, doc="slope across over load, nominal")

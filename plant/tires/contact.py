@@ -1,9 +1,10 @@
-"""A wheel against the ground: the plane under it, how deep the wheel is in it, where it touches, and which way it rolls.
+"""A wheel against the ground: the plane under it, how deep it is in it, where it touches, and which way it rolls.
 
     plane       least squares through six heights under the wheel, three along by two across. The points move with the
                 wheel, so the plane is as continuous as the ground.
     steps       where a patch ends the ground jumps. Each height follows what is found there no faster than a slope
-                of STEEP allows over the way that the points moved, so that the wheel feels a steep ramp instead.
+                of STEEP allows over the way that the wheel moved, so that it feels a steep ramp instead. (Where the
+                points were shifted by the search below, a slope of 1 is allowed for: more would feed on itself.)
     where       on a slope the wheel touches beside its middle, at -R n. The points are laid around there, by the normal
                 of the last steps, smoothed over FOLLOW so that the search cannot run ahead of the wheel.
     depth       R sin + (w / 2) (sqrt(cos^2 + e^2) - e) - height of the middle above the plane, with the angle between
@@ -24,11 +25,12 @@ from plant.soil.ground import NOWHERE, surface
 
 ALONG = 0.35  # half the length over which the ground is sampled, over the radius
 ROUND = 0.25  # e: lean at which the contact has moved most of the way to the edge of the tread
-STEEP = 4.0  # steepest slope that is felt
+STEEP = 3.0  # steepest slope that is felt
 SETTLE = 0.5  # [m/s] ground that changes under a standing wheel is followed so fast
 FOLLOW = 0.02  # [s]
 DEEP = 0.9  # of the radius: a wheel is pushed out no harder than from there
 BELOW, ABOVE = 3.0, 2.0  # radii: ground further away does not matter
+LOST = 6.0  # radii: a height so far from the wheel is no longer where it is, and is taken anew
 
 
 @inline
@@ -42,8 +44,8 @@ def _look(tires, w, ground, field, x, y, z, hx, hy, allowed):
         if patch != NOWHERE:
             found += 1
         height = min(max(height, z - BELOW * r), z + ABOVE * r)
-        if allowed >= 0.0:
-            was = tires.height[w, k]
+        was = tires.height[w, k]
+        if allowed >= 0.0 and abs(was - z) < LOST * r:
             height = min(max(height, was - allowed), was + allowed)
         tires.height[w, k] = height
     return found
@@ -77,22 +79,25 @@ def find_plane(tires, w, ground, field, x, y, z, ax, ay, yaw, h):
         rounds = 4
     middle, nx, ny, nz = 0.0, 0.0, 0.0, 1.0
     px, py = x, y
+    shift = tires.shift[w]
     for _ in range(rounds):
         px, py = x - r * tires.lean[w, 0], y - r * tires.lean[w, 1]
         allowed = -1.0
         if tires.fresh[w] == 0:
-            dx, dy = px - tires.patch[w, 0], py - tires.patch[w, 1]
+            dx, dy = x - tires.middle[w, 0], y - tires.middle[w, 1]
             turned = abs(yaw) * (ALONG * r + 0.5 * tires.width[w]) * h
-            allowed = STEEP * (math.sqrt(dx * dx + dy * dy) + turned) + SETTLE * h
+            allowed = STEEP * (math.sqrt(dx * dx + dy * dy) + turned) + shift + SETTLE * h
         found = _look(tires, w, ground, field, px, py, z, hx, hy, allowed)
         if found == 0:
             tires.fresh[w] = 1
             return False, px, py, z, 0.0, 0.0, 1.0
         middle, nx, ny, nz = _plane(tires, w, hx, hy)
         follow = 1.0 if tires.fresh[w] == 1 else h / (h + FOLLOW)
-        tires.lean[w, 0] += follow * (nx - tires.lean[w, 0])
-        tires.lean[w, 1] += follow * (ny - tires.lean[w, 1])
-    tires.patch[w, 0], tires.patch[w, 1] = px, py
+        sx, sy = follow * (nx - tires.lean[w, 0]), follow * (ny - tires.lean[w, 1])
+        tires.lean[w, 0] += sx
+        tires.lean[w, 1] += sy
+        shift = r * math.sqrt(sx * sx + sy * sy)
+    tires.middle[w, 0], tires.middle[w, 1], tires.shift[w] = x, y, shift
     tires.fresh[w] = 0
     return True, px, py, middle, nx, ny, nz
 

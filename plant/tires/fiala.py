@@ -10,8 +10,8 @@ Both slips together: z is the length of (Cx sx, Cy sy) / (3 mu Fz), the force po
 3.2.3), so |F| <= mu Fz. Pure slip across is Fiala's cubic, which slides altogether from tan(angle) = 3 mu Fz / Cy on.
 The slopes grow with the load as C = C0 (Fz / F0)^n.
 
-Ref: E. Fiala, Seitenkraefte am rollenden Luftreifen, VDI-Zeitschrift 96, 1954; H. B. Pacejka, Tire and Vehicle Dynamics,
-3rd edition, 2012, section 3.2.
+Ref: E. Fiala, Seitenkraefte am rollenden Luftreifen, VDI-Zeitschrift 96, 1954; H. B. Pacejka, Tire and Vehicle
+Dynamics, 3rd edition, 2012, section 3.2.
 Limits: no carcass bending, no camber of its own; slip along uses the same cubic, with its own slope.
 """
 
@@ -68,7 +68,7 @@ def _slopes(p, fz):
 
 @kernel
 def fiala_peaks(p, fz, grip):
-    """Slip along and across from which the whole patch slides, at the load `fz` > 0 [N] and the friction without slip."""
+    """Slip along and across from which the whole patch slides, at the load `fz` > 0 [N] and full friction."""
     kx, ky = _slopes(p, fz)
     most = 3.0 * grip * p[MU0] * fz
     return most / kx, most / ky

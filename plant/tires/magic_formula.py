@@ -1,19 +1,20 @@
 """The magic formula: force over slip as a sine of an arc tangent, with combined slip by similarity.
 
-    F(s) = D sin(C atan(B s - E (B s - atan B s)))              Pacejka 2012 eq. 4.49; D peak, B C D slope at 0
-    Dx = (pdx1 + pdx2 df) Fz,  Dy alike,  df = (Fz - F0) / F0    eq. 4.E11, 4.E22
-    Kx = Bx Cx Dx = Fz (pkx1 + pkx2 df)                          eq. 4.E15
-    Ky = By Cy Dy = pky1 F0 sin(2 atan(Fz / (pky2 F0)))          eq. 4.E25
-    Mz = -t Fy,  t = Dt cos(Ct atan(Bt a - Et (Bt a - atan Bt a))),  Dt = qdz1 R Fz / F0     eq. 4.E32, 4.E33, 4.E44
-    a  = sqrt(sy^2 + (Kx / Ky)^2 sx^2)                           slip of the trail in combined slip, eq. 4.E77
+    F(s) = D sin(C atan(B s - E (B s - atan B s)))              D peak, B C D slope at 0
+    Dx = (pdx1 + pdx2 df) Fz,  Dy alike,  df = (Fz - F0) / F0    peaks; mu falls with the load
+    Kx = Bx Cx Dx = Fz (pkx1 + pkx2 df)                          slopes
+    Ky = By Cy Dy = pky1 F0 sin(2 atan(Fz / (pky2 F0)))
+    Mz = -t Fy,  t = Dt cos(Ct atan(Bt a - Et (Bt a - atan Bt a))),  Dt = qdz1 R Fz / F0     trail
+    a  = sqrt(sy^2 + (Kx / Ky)^2 sx^2)                           slip of the trail in combined slip
+                                                                 all: Pacejka 2012 section 4.3
 
 Combined slip: each slip is divided by the slip of its own peak, r = |(sx / px, sy / py)| is the size of both together,
 and each direction takes its pure curve at r, times its share of the direction (Bakker, Pacejka and Lidner 1989;
 Pacejka 2012 section 4.3.1). So (Fx / Dx)^2 + (Fy / Dy)^2 <= 1 whatever the slips.
 
 Ref: H. B. Pacejka and I. J. M. Besselink, Magic formula tyre model with transient properties, Vehicle System Dynamics
-27 (S1), 1997; H. B. Pacejka, Tire and Vehicle Dynamics, 3rd edition, 2012; E. Bakker, H. B. Pacejka and L. Lidner, A new
-tire model with an application in vehicle dynamics studies, SAE 890087, 1989.
+27 (S1), 1997; H. B. Pacejka, Tire and Vehicle Dynamics, 3rd edition, 2012; E. Bakker, H. B. Pacejka and L. Lidner,
+A new tire model with an application in vehicle dynamics studies, SAE 890087, 1989.
 Limits: no shifts by conicity and ply steer, no residual moment; camber pushes through `Tire.camber_gain`. Grip scales
 the peaks and leaves the slopes at small slip, as wet ground does.
 """

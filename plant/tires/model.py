@@ -94,7 +94,8 @@ class Tires(NamedTuple):
     # state
     fresh: I1  # [w] 1 = the ground under it is not known yet
     height: F2  # [w, SAMPLES] the ground's, as the wheel feels it [m]
-    patch: F2  # [w, 2] where the middle of the samples was [m]
+    middle: F2  # [w, 2] where the wheel was [m]
+    shift: F1  # [w] how far the samples are to be moved by the new normal [m]
     lean: F2  # [w, 2] of the normal, x and y: where to look for the contact
     stretch: F2  # [w, 2] deflection of the tread along and across [m]
     wind: F1  # [w] turn about the axis that rolling resistance has stored [rad]
@@ -143,9 +144,9 @@ def build_tires(wheels: Sequence[Wheel]) -> Tires:
         fresh=np.ones(n, np.int64),
         height=np.zeros((n, SAMPLES)),
         touch=np.zeros(n, np.int64),
-        **{name: np.zeros((n, 2)) for name in ("patch", "lean", "stretch")},
+        **{name: np.zeros((n, 2)) for name in ("middle", "lean", "stretch")},
         **{name: np.zeros((n, 3)) for name in ("point", "force")},
-        **{name: np.zeros(n) for name in ("wind", "twist", "depth", "load", "along", "across")},
+        **{name: np.zeros(n) for name in ("shift", "wind", "twist", "depth", "load", "along", "across")},
         **{name: np.zeros(n) for name in ("moment", "slip", "angle", "camber")},
     )
     reset_tires(made)

@@ -13,7 +13,7 @@ from plant.tires.contact import DEEP, find_plane, forwards, reach
 from plant.tires.laws import law_force, law_peaks
 from plant.tires.model import clear_wheel, lift_wheel
 from plant.tires.normal import ROLLS, normal_load
-from plant.tires.transient import TWISTED, WOUND, stretch_tread, wound
+from plant.tires.transient import DAMPED, TWISTED, WOUND, stretch_tread, wound
 
 LIGHT = 1e-3  # [N] a lighter load has no friction
 SMOOTHEST = 1e-3  # least grip: laws divide by friction
@@ -37,14 +37,15 @@ def _tangential(tires, w, load, depth, lean, travel, vx, vy, spin, yaw, h):
 
     # Friction against turning on the spot: of a disc as large as the contact, or the wheel if it lies on its side.
     flat = lean * lean
+    damp = DAMPED * CREEP / (CREEP + speed)
     disc = 0.5 * (half + 0.5 * tires.width[w]) * (1.0 - flat) + radius * flat
-    tires.twist[w], held = wound(tires.twist[w], yaw, TWISTED, speed / half, tires.low_damping[w], h)
+    tires.twist[w], held = wound(tires.twist[w], yaw, TWISTED, speed / half, damp, h)
     limit = grip * tires.friction[w] * load
     left = max(0.0, 1.0 - (fx * fx + fy * fy) / (limit * limit))
     about = moment - 2.0 / 3.0 * limit * left * disc * held
 
     # Rolling resistance; and the force along works at the rolling radius, not at the loaded one, while it rolls.
-    tires.wind[w], held = wound(tires.wind[w], spin, WOUND, 0.0, tires.low_damping[w], h)
+    tires.wind[w], held = wound(tires.wind[w], spin, WOUND, 0.0, damp, h)
     drag = -tires.rolling[w] * load * (radius - depth) * held
     rolls = abs(rolling) / (abs(rolling) + CREEP)
     drag -= fx * (1.0 - ROLLS) * depth * rolls

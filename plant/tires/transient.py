@@ -1,16 +1,17 @@
 """Slip with a memory: a tread that has to be stretched before it pushes, so that a wheel may stand still.
 
-    u' = -vs - T / sigma u,   slip of the tread = u / sigma                     Pacejka and Besselink 1997, section 4
+    u' = -vs - T / sigma u,   slip of the tread = u / sigma       Pacejka and Besselink 1997; Pacejka 2012 chapter 7
 
-u is the stretch of the tread along (and, alike, across), vs the speed of the tread over the ground, sigma the relaxation
-length, T the speed of travel. At speed this is a lag over the way sigma with the slip -vs / T as its end; at rest it is
-a spring that keeps what it has: a parked machine does not creep. The law makes a force of the slip of the tread.
+u is the stretch of the tread along (and, alike, across), vs the speed of the tread over the ground, sigma the
+relaxation length, T the speed of travel. At speed this is a lag over the way sigma with the slip -vs / T as its end; at
+rest it is a spring that keeps what it has: a parked machine does not creep. The law makes a force of the slip of the
+tread.
 
     T     = max(|travel|, |vs| / MOST): the slip is at most MOST, also of a wheel that spins on the spot
     bound the tread of a sliding wheel is not stretched beyond the slip at which it slides, unless the slip is really
           that large: |slip| <= max(1, |vs| / max(T, SLOW)) in units of the law's peaks. Without it a locked wheel that
-          comes to rest would first have to run back its whole stretch (section 4.3 of the paper has a like bound).
-    damping slip of the tread - k vs / sigma, faded out up to `low_speed` by (1 + cos) / 2     Pacejka 2012 eq. 8.129
+          comes to rest would first have to run back its whole stretch. (The bound is ours, to the same end as theirs.)
+    damping slip of the tread - k vs / sigma, faded out up to `low_speed` by (1 + cos) / 2     Pacejka 2012 section 8.6
 
 Taken implicitly in u, u+ = (u - h vs) / (1 + h T / sigma), so any speed is stable; against the masses it is a
 symplectic Euler step, stable up to a frequency of 2 / h (see `Tire.longest_step`).
@@ -29,6 +30,7 @@ MOST = 1.5  # largest slip
 SLOW = 0.3  # [m/s] below it a slip counts against this instead of the travel, for the bound alone
 WOUND = 0.02  # [rad] rolling resistance is fully there after this turn
 TWISTED = 0.1  # [rad] and friction about the normal after this one
+DAMPED = 0.05  # [s] damping of both over their stiffness, of a wheel that stands
 
 
 @kernel
