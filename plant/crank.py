@@ -53,7 +53,7 @@ NO_CRANK = Crank(0.0, 0.0, 0.0)
 
 
 def crank_of(hinge: ArrayLike, axis: ArrayLike, pin_a: ArrayLike, pin_b: ArrayLike) -> Crank:
-    """The triangle of two pins about a hinge at angle 0, all in world coordinates; what lies along the axis is dropped."""
+    """The triangle of two pins about a hinge at angle 0, in world coordinates; what lies along the axis is dropped."""
     z = np.asarray(axis, float) / np.linalg.norm(axis)
     arms = [np.asarray(p, float) - np.asarray(hinge, float) for p in (pin_a, pin_b)]
     first, second = (arm - z * (z @ arm) for arm in arms)

@@ -58,6 +58,8 @@ OUTPUTS = (
     Signal("stability", "m", doc="height that the centre of mass must rise to tip over"),
     Signal("objects", "1", doc="fences and cones that take part"),
     Signal("collisions", "1", doc="since the start: with objects, or of parts that should not touch the ground"),
+    *(Signal(f"imu.a{axis}", "m/s^2", doc="specific force on the uppercarriage") for axis in "xyz"),
+    *(Signal(f"imu.g{axis}", "rad/s", doc="angular rate of the uppercarriage") for axis in "xyz"),
     *(Signal(f"flag.{name}", "1") for name in ("clamped", "collision", "tipping", "full", "pipe", "overload")),
 )
 """Names without the machine's own, in the order that `show` writes them."""
@@ -125,7 +127,7 @@ def notice(e, g):
 
 
 @kernel
-def show(e, g, cab, d, tires, soil, crowd, out):
+def show(e, g, cab, d, tires, soil, crowd, imus, out):
     """All outputs, in the order of OUTPUTS."""
     state, n = e.data.state, 0
     for k in range(g.joint.size):
@@ -166,11 +168,14 @@ def show(e, g, cab, d, tires, soil, crowd, out):
     n += 6
     out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * crowd.told[0], 1.0 * g.count[0]
     n += 3
+    for i in range(3):
+        out[n + i], out[n + 3 + i] = imus.force[0, i], imus.rate[0, i]
+    n += 6
     tipping = g.margin[0] < TIPPING or abs(pitch) > TILTED or abs(roll) > TILTED
     out[n] = 1.0 if cab.clamped[0] > 0.0 else 0.0
     out[n + 1] = g.margin[1]
     out[n + 2] = 1.0 if tipping else 0.0
     out[n + 3] = 1.0 if soil.state.full[0] == 1 else 0.0
-    out[n + 4] = 1.0 if soil.state.count[STRIKES] > 0 else 0.0
+    out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
     return n + 6

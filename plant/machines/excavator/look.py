@@ -177,12 +177,19 @@ def _bucket(s: _Sketch, p: Parameters) -> None:
     middle = load_centre(p)
     points = [(x, y, z) for y in (-half + 0.05, half - 0.05) for x, z in outline]
     n = len(outline)
-    inward = [tuple(middle + 0.93 * (np.array(v) - middle)) for v in points]
+    back = np.array([0.0, 0.0, max(z for _, z in outline) - 0.03])  # it grows from the back to the mouth
+    inward = [tuple(middle + 0.93 * (np.array(v) - middle) - back) for v in points]
     faces = [(0, k, k + 1) for k in range(1, n - 1)] + [(n, n + k + 1, n + k) for k in range(1, n - 1)]
     for k in range(n):
         m = (k + 1) % n
         faces += [(k, n + k, m), (m, n + k, n + m)]
-    s.mesh("bucket", inward, faces, EARTH, signal=f"{s.name}.bucket.fill", scale=[0.9, 1.0, 0.9])
+    grows = {
+        "signal": f"{s.name}.bucket.fill",
+        "scale": [0.0, 0.0, 1.0],
+        "p": [float(v) for v in back],
+        "finish": "soil",
+    }
+    s.mesh("bucket", inward, faces, EARTH, **grows)
 
 
 def fence(name: str) -> list[Entry]:

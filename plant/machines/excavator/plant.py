@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hilnode.record import Record
-from hilnode.signals import Signal
+from hilnode.signals import Signal, nearest
 from plant.abi import Arrows, Plant, Props, Task
 from plant.collide.shapes import Field
 from plant.compile import Engine
@@ -20,6 +20,7 @@ from plant.machines.excavator.look import cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
 from plant.machines.excavator.records import CONTACTS, TIRES, build_records
+from plant.machines.excavator.sensing import sensed
 from plant.machines.excavator.site import (
     BED_FLOOR,
     BED_LENGTH,
@@ -35,7 +36,7 @@ from plant.machines.excavator.site import (
 from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
 from plant.scene import scene_of
-from plant.soil.kind import SoilKind
+from plant.soil.kind import PARAMETERS, SoilKind
 from plant.spook import CONTACTS_FULL
 from plant.world import World
 
@@ -60,6 +61,7 @@ def create(
     posture: Mapping[str, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
     soil: Mapping[str, float] | None = None,
+    sensors: Mapping[str, Any] | None = None,
     seed: int = 1,
 ) -> Plant:
     """The excavator on its site.
@@ -68,6 +70,7 @@ def create(
     composite_slip. terrain: waves, level or slope (`slope` [deg] uphill along x). x, y [m], heading [deg]: where it
     stands. objects: how many fences and cones, 24 if nothing is said. posture: angles of boom, stick, bucket, swing,
     blade, outriggers [deg]. parameters: of the machine, as text with units. soil: of `plant.soil.kind.SoilKind`.
+    sensors: their errors, see `sensing`.
     """
     if stepper == "ali3p" and objects:
         raise ParameterError("objects: fences and cones come and go with the stepper spook alone; ali3p takes 0")
@@ -89,7 +92,8 @@ def create(
         stepper=stepper,
         hydraulic=hydraulics,
         tires=tires,
-        soil=SoilKind(**(soil or {})),
+        soil=_soil(soil or {}),
+        sensors=sensors,
         seed=seed,
     )
     return made.plant
@@ -115,6 +119,7 @@ def assemble(
     hydraulic: bool = False,
     tires: str = "magic_formula",
     soil: SoilKind | None = None,
+    sensors: Mapping[str, Any] | None = None,
     seed: int = 1,
 ) -> Made:
     """World, engine and records of one machine on one site."""
@@ -126,14 +131,14 @@ def assemble(
     machine = build(p, world=world, posture=posture, place=place, hydraulic=hydraulic)
     _materials(world)
     engine = world.compile(dt, stepper=stepper, contacts=CONTACTS, natural=Options(iterations=2))
-    content = build_records(engine, machine, p, site, tires, soil or SoilKind(), hydraulic, seed)
+    content = build_records(engine, machine, p, site, tires, soil or SoilKind(), hydraulic, sensors, seed)
     record = Record(content)
     _refuse_inside(engine, site)
     plant = Plant(
         NAME,
         dt,
         _named(INPUTS),
-        _named(OUTPUTS),
+        _named((*OUTPUTS, *sensed(OUTPUTS))),
         (Task(NAME, step.address, record.address),),
         bodies=tuple(f"{NAME}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
@@ -149,6 +154,13 @@ def assemble(
 
 def _named(signals: tuple[Signal, ...]) -> tuple[Signal, ...]:
     return tuple(Signal(f"{NAME}.{s.name}", s.unit, s.default, s.low, s.high, s.safe, s.doc) for s in signals)
+
+
+def _soil(given: Mapping[str, float]) -> SoilKind:
+    for name in given:
+        if name not in PARAMETERS:
+            raise ParameterError(f"soil {name!r} is not known: {nearest(name, list(PARAMETERS))}")
+    return SoilKind(**given)  # type: ignore[arg-type]
 
 
 def _posture(given: Mapping[str, float]) -> Posture:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from plant.compile import Engine
 from plant.crank import crank_of
 from plant.crowd import Crowd, build_crowd
+from plant.inertial import Imu, build_imus
 from plant.machines.excavator.cab import INPUTS, Cab
 from plant.machines.excavator.drives import Drives
-from plant.machines.excavator.gauges import Gauges
+from plant.machines.excavator.gauges import OUTPUTS, Gauges
 from plant.machines.excavator.mechanism import CYLINDER_JOINT, DRIVES, WHEELS, Machine, bucket_profile
 from plant.machines.excavator.parameters import Parameters
+from plant.machines.excavator.sensing import sensors_of
 from plant.machines.excavator.site import CONE_SPARES, FENCE_SPARES, HEAPS, Site, objects, patches
 from plant.machines.excavator.step import Excavator, Load
 from plant.restart import start_of
@@ -41,6 +45,7 @@ def build_records(
     tires: str,
     kind: SoilKind,
     hydraulic: bool,
+    sensors: Mapping[str, Any] | None,
     seed: int,
 ) -> Excavator:
     """Everything that the step works on."""
@@ -73,6 +78,9 @@ def build_records(
         soil=soil,
         crowd=_crowd(engine, site),
         gauges=_gauges(engine, machine, p),
+        imus=build_imus([Imu(engine.index("uppercarriage"))]),
+        sensors=sensors_of(OUTPUTS, sensors, seed),
+        gravity=np.array(machine.world.gravity, float),
         load=Load(load, core, base),
         heap=np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64),
         heap_patch=np.array(reserve, np.int64),

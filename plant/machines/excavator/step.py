@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hilnode.jit import kernel
-from hilnode.record import F2, I1, viewer
+from hilnode.record import F1, F2, I1, viewer
 from plant.abi import OK, step_function
 from plant.algebra import rotate
 from plant.crowd import Crowd, reset_crowd, tend_crowd
+from plant.inertial import Imus, read_imus, reset_imus
 from plant.machines.excavator.cab import Cab, read_cab
 from plant.machines.excavator.drives import ARM, Drives, drive
 from plant.machines.excavator.gauges import Gauges, notice, show, stand
@@ -25,6 +26,7 @@ from plant.machines.excavator.mechanism import EMPTY, LOAD_RADIUS
 from plant.model import Status, view_engine
 from plant.natural.model import view_natural
 from plant.restart import Start, restart
+from plant.sensors import Sensors, reset_sensors, sense
 from plant.soil.ground import Ground
 from plant.soil.model import O_MASS, Soil
 from plant.soil.step import reset_soil, soil_step
@@ -54,6 +56,9 @@ class Excavator(NamedTuple):
     soil: Soil
     crowd: Crowd
     gauges: Gauges
+    imus: Imus
+    sensors: Sensors
+    gravity: F1  # [3]
     load: Load
     heap: I1  # [k] bodies of the patches in reserve
     heap_patch: I1  # [k]
@@ -145,8 +150,10 @@ def _draw_arrows(x, e):
 
 
 @kernel
-def _show(x, e, outputs, poses):
-    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.crowd, outputs)
+def _show(x, e, n, outputs, poses):
+    """Outputs, what sensors make of them, and poses."""
+    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.crowd, x.imus, outputs)
+    sense(x.sensors, n, e.model.setup.h, outputs, outputs)
     for b in range(e.model.body.mass.size):
         q, com = e.data.state.quat[b], e.model.body.com[b]
         ox, oy, oz = rotate(q, com[0], com[1], com[2])
@@ -182,8 +189,9 @@ def step(self, n, params, inputs, outputs, poses):
     _press(e, x.drives)
     stand(e, x.gauges, x.tires)
     notice(e, x.gauges)
+    read_imus(x.imus, x.gravity, h, state.quat, state.vel)
     _draw_arrows(x, e)
-    _show(x, e, outputs, poses)
+    _show(x, e, n, outputs, poses)
     return OK
 
 
@@ -196,6 +204,8 @@ def reset(self, n, params, inputs, outputs, poses):
     reset_soil(x.soil, x.ground, e.scene.field)
     reset_crowd(e, x.crowd)
     reset_tires(x.tires)
+    reset_imus(x.imus)
+    reset_sensors(x.sensors)
     _carry(e, x.load, 0.0)
     d, g = x.drives, x.gauges
     d.moving[:] = 0.0
@@ -208,5 +218,5 @@ def reset(self, n, params, inputs, outputs, poses):
     x.arrow_count[0] = 0
     e.data.target.pushed[:] = 0.0
     read_cab(x.cab, inputs)
-    _show(x, e, outputs, poses)
+    _show(x, e, n, outputs, poses)
     return OK
