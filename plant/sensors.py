@@ -138,7 +138,7 @@ def uniform(seed, channel, step, use):
     """Two independent numbers, uniform in 0 .. 1 without 1, by seed, channel, step and use."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     x = _mix(np.uint64(seed) + golden)
-    x = _mix(x ^ _mix(np.uint64(channel) * np.uint64(4) + np.uint64(use) + golden))
+    x = _mix(x + (np.uint64(channel) * np.uint64(4) + np.uint64(use)) * np.uint64(0xD1342543DE82EF95))
     x = x + np.uint64(step) * golden
     scale = 1.0 / 9007199254740992.0  # 2^-53
     one, two = _mix(x), _mix(x ^ np.uint64(0xD1B54A32D192ED03))

@@ -129,7 +129,7 @@ def build_tires(wheels: Sequence[Wheel]) -> Tires:
         column[k, : len(given)] = given
     axis = np.array([w.axis for w in wheels], float).reshape(-1, 3)
     names = ("radius", "width", "stiffness", "stiffening", "damping", "low_speed", "camber_gain")
-    made = Tires(
+    return Tires(
         body=np.array([w.body for w in wheels], np.int64),
         axis=axis / np.linalg.norm(axis, axis=1, keepdims=True),
         centre=np.array([w.centre for w in wheels], float).reshape(-1, 3),
@@ -149,8 +149,6 @@ def build_tires(wheels: Sequence[Wheel]) -> Tires:
         **{name: np.zeros(n) for name in ("shift", "wind", "twist", "depth", "load", "along", "across")},
         **{name: np.zeros(n) for name in ("moment", "slip", "angle", "camber")},
     )
-    reset_tires(made)
-    return made
 
 
 def _check_wheel(k: int, wheel: Wheel) -> None:

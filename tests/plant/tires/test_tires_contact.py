@@ -1,4 +1,4 @@
-"""A wheel and the ground: where it touches, how deep, which way it rolls; on slopes, at edges, over steps, lying down."""
+"""A wheel and the ground: where it touches, how deep, which way it rolls; on slopes, at edges, over steps, lying."""
 
 import numpy as np
 import pytest
@@ -250,11 +250,11 @@ def test_degenerate_poses_are_finite(quat) -> None:
 
 
 def test_bad_wheels_are_refused() -> None:
-    with pytest.raises(ValueError, match="wheel 1: axis .* must not be zero"):
+    with pytest.raises(ValueError, match=r"wheel 1: axis .* must not be zero"):
         build_tires([Wheel(0), Wheel(1, axis=(0, 0, 0))])
     with pytest.raises(ValueError, match="wheel 0: body = -1"):
         build_tires([Wheel(-1)])
-    with pytest.raises(ValueError, match="wheel 0: centre = .* three finite numbers"):
+    with pytest.raises(ValueError, match=r"wheel 0: centre = .* three finite numbers"):
         build_tires([Wheel(0, centre=(0, np.nan, 0))])
 
 
