@@ -1,7 +1,8 @@
 """The drives: what the cab asks for, as goals of the engine's actuators.
 
-Cylinders are guided, as in the thesis (6.1): each follows its lever at a speed, with no more force than its pressure
-gives. Or they are hydraulic: pressures of compressible oil, and one pump that they share.
+Cylinders are guided, as in the thesis (6.1): the lever moves a goal, which the joint is held to with no more force than
+the cylinder's pressure gives; a joint that is stopped takes its goal with it. Swing, blade and outriggers are guided
+always. Or cylinders are hydraulic: pressures of compressible oil, and one pump that they share.
 
     pump       load-sensing: delivers the highest load pressure plus a margin, up to the relief pressure
     flow       what all valves ask for, at most what the engine's speed gives and its power allows at that pressure;
@@ -26,6 +27,8 @@ from plant.steering import ackermann, crab, pivot
 ARM = 3  # cylinders of the arm: boom, stick, bucket
 SOFT_END = 0.06  # [m] before the end of its stroke a cylinder slows down
 SOFT_TURN = 0.06  # [rad] the same for blade and outriggers
+LEASH = 0.02  # [rad] that the goal of a guided joint may be ahead of it
+FIRM = 20.0  # [1/s] at which a guided joint goes to its goal
 LOSSES = 0.85  # of the engine's power that reaches the oil
 HOLD_BACK = 0.33  # share of the pull that slows the machine when the pedal is up
 CRAWL = 0.5  # [m/s] below it the pull is not limited by power
@@ -49,6 +52,7 @@ class Drives(NamedTuple):
     hydraulic: int  # 1 = with pressures
     # the rest
     swing: int  # actuator
+    swing_joint: int
     swing_speed: float  # [rad/s]
     swing_time: float  # [s] from rest to full speed
     blade: I1  # [2] actuator, joint
@@ -77,12 +81,21 @@ class Drives(NamedTuple):
     idle: float  # [rad/s]
     rated: float  # [rad/s]
     # state
+    goal: F1  # [actuators] angles that guided joints are held to [rad]
     moving: F1  # [4] speeds that follow the levers: three cylinders [m/s], swing [rad/s]
     steering: F1  # [1] share of the greatest angle
     engine: F1  # [1] [rad/s]
     stroke: F2  # [3, 2] piston out [m], slope [m/rad]
     pressure: F2  # [3, 2] [Pa]
     pump: F1  # [2] pressure [Pa] and flow [m^3/s]
+
+
+@inline
+def _hold(e, d, i, joint, speed):
+    """Let the goal of a guided joint go on at `speed` [rad/s], no further ahead of the joint than LEASH."""
+    target, at = e.data.target, e.data.state.angle[joint, 0]
+    d.goal[i] = min(max(d.goal[i] + speed * e.model.setup.h, at - LEASH), at + LEASH)
+    target.speed[i], target.position[i], target.gain[i] = speed, d.goal[i], FIRM
 
 
 @inline
@@ -134,7 +147,7 @@ def _guide(e, d, cab):
         out, slope = d.stroke[k, 0], d.stroke[k, 1]
         room = d.length[k, 1] - d.length[k, 0] - out
         i = d.cylinder[k]
-        target.speed[i] = _near_ends(d.moving[k], out, room, SOFT_END, d.speed[k]) / slope
+        _hold(e, d, i, d.joint[k], _near_ends(d.moving[k], out, room, SOFT_END, d.speed[k]) / slope)
         push, pull = d.relief * d.area[k, 0] * slope, -d.relief * d.area[k, 1] * slope
         target.low[i], target.high[i] = min(push, pull), max(push, pull)
 
@@ -178,13 +191,13 @@ def _share_the_pump(e, d, cab):
 def _swing(e, d, cab, h):
     goal = cab.ask[3] * d.swing_speed * d.engine[0] / d.rated
     d.moving[3] = _nearer(d.moving[3], goal, d.swing_speed / d.swing_time * h)
-    e.data.target.speed[d.swing] = d.moving[3]
+    _hold(e, d, d.swing, d.swing_joint, d.moving[3])
 
 
 @kernel
 def _tools(e, d, cab):
     """Blade and outriggers: by speed, to the ends of their ranges."""
-    target, angle = e.data.target, e.data.state.angle
+    angle = e.data.state.angle
     for k in range(2):
         lever = cab.lever[BLADE] if k == 0 else cab.lever[OUTRIGGERS]
         for i in range(1 if k == 0 else 2):
@@ -192,7 +205,7 @@ def _tools(e, d, cab):
             joint = d.blade[1] if k == 0 else d.outrigger[2 + i]
             at, rate = angle[joint, 0], d.tool_speed[k]
             left, room = at - d.tool_range[k, 0], d.tool_range[k, 1] - at
-            target.speed[actuator] = _near_ends(lever * rate, left, room, SOFT_TURN, rate)
+            _hold(e, d, actuator, joint, _near_ends(lever * rate, left, room, SOFT_TURN, rate))
 
 
 @kernel

@@ -289,18 +289,31 @@ def _shapes(b: _Builder) -> None:
     quick to compile. Tires and soil have their own way with the ground."""
     p, world = b.p, b.world
 
-    def ball(body: str, radius: float, at: ArrayLike, group: int = MACHINE, mask: int = GROUND | OBJECT) -> None:
-        world.shape(body, Sphere(radius), at=at, material="steel", group=group, mask=mask)
+    def ball(
+        body: str,
+        radius: float,
+        at: ArrayLike,
+        group: int = MACHINE,
+        mask: int = GROUND | OBJECT,
+        material: str = "steel",
+    ) -> None:
+        world.shape(body, Sphere(radius), at=at, material=material, group=group, mask=mask)
 
     def bar(
-        body: str, radius: float, a: ArrayLike, z: ArrayLike, group: int = MACHINE, mask: int = GROUND | OBJECT
+        body: str,
+        radius: float,
+        a: ArrayLike,
+        z: ArrayLike,
+        group: int = MACHINE,
+        mask: int = GROUND | OBJECT,
+        material: str = "steel",
     ) -> None:
         """From point to point."""
         ends = np.asarray(a, float), np.asarray(z, float)
         way = ends[1] - ends[0]
         shape = Capsule(radius, float(np.linalg.norm(way)))
         turn = frame_along(body, way, None)
-        world.shape(body, shape, at=(ends[0] + ends[1]) / 2, quat=turn, material="steel", group=group, mask=mask)
+        world.shape(body, shape, at=(ends[0] + ends[1]) / 2, quat=turn, material=material, group=group, mask=mask)
 
     front, rear = p["axle.front"] + 0.35, p["axle.rear"] - 0.35
     for y in (-0.45, 0.45):
@@ -323,10 +336,11 @@ def _shapes(b: _Builder) -> None:
             ball(name, p["wheel.radius"] - 0.04, (0, y * p["wheel.width"], 0), group=WHEEL, mask=OBJECT)
     edge = np.array(p.point("blade.edge"))
     for z in (BLADE_RADIUS, 0.5):
-        bar("blade", BLADE_RADIUS, edge + np.array([0, -1.15, z]), edge + np.array([0, 1.15, z]))
+        ends = edge + np.array([0, -1.15, z]), edge + np.array([0, 1.15, z])
+        bar("blade", BLADE_RADIUS, *ends, material="cleat" if z < 0.1 else "steel")
     pad = np.array(p.point("outrigger.pad"))
     for side in ("left", "right"):
-        ball(f"outrigger_{side}", 0.16, pad + np.array([0, 0, 0.04]))
+        ball(f"outrigger_{side}", 0.16, pad + np.array([0, 0, 0.04]), material="cleat")
         bar(f"outrigger_{side}", 0.1, (0.1, 0, 0), pad + np.array([0, 0, 0.1]), mask=OBJECT)
     half, profile = p["bucket.width"] / 2, bucket_profile(p)
     for x, z in profile[1:]:

@@ -83,13 +83,21 @@ def _table() -> dict[str, Parameter]:
     add("wheel.width", 0.56, "m", 0.1, 1.5, "class: twins of 10.00-20")
     add("tire.stiffness", 1.6, "MN/m", 0.1, 20, "class: a twin of 10.00-20 at 8 bar sinks 3 cm under 5 t")
     add("tire.damping", 36, "kN s/m", 0, 140, "estimate: a fifth of critical for the whole machine")
+    add(
+        "tire.grip",
+        0.7,
+        "1",
+        0.05,
+        1.5,
+        "estimate: of moist soil, against the dry road that the tire's law is given for",
+    )
     add("steer.most", 28, "deg", 1, 60, "class")
     add("steer.speed", 25, "deg/s", 1, 200, "class")
     body("blade", 480, (0.55, 0.0, -0.20), (0.25, 2.45, 0.55))
     add("blade.pin", (1.62, 0.0, 0.78), "m", -5, 5, "estimate")
     add("blade.edge", (0.62, 0.0, -0.52), "m", -5, 5, "estimate: lower edge of the plate, from the pin")
     add("blade.speed", 12, "deg/s", 1, 90, "estimate")
-    add("blade.range", (-30.0, 30.0), "deg", -90, 90, "estimate: down and up from where the edge is 0.26 m high")
+    add("blade.range", (-45.0, 30.0), "deg", -90, 90, "estimate: down and up from where the edge is 0.26 m high")
     body("outrigger", 260, (0.40, 0.0, -0.05), (0.9, 0.25, 0.18))
     add("outrigger.pin", (-1.98, 0.62, 0.75), "m", -5, 5, "estimate: the left one; the right one mirrored")
     add("outrigger.pad", (0.88, 0.0, -0.12), "m", -5, 5, "estimate: middle of the pad, from the pin, x along the leg")

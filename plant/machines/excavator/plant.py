@@ -41,6 +41,7 @@ from plant.spook import CONTACTS_FULL
 from plant.world import World
 
 NAME = "excavator"
+SITE_SOIL = {"mu_dig": 1.6e5, "mu_cp": 1.2e5}  # moist loam: a bucket breaks out of it without lifting the machine
 INSIDE = 0.10  # [m] deeper than this nothing may stand in the ground at the start
 
 
@@ -131,7 +132,7 @@ def assemble(
     machine = build(p, world=world, posture=posture, place=place, hydraulic=hydraulic)
     _materials(world)
     engine = world.compile(dt, stepper=stepper, contacts=CONTACTS, natural=Options(iterations=2))
-    content = build_records(engine, machine, p, site, tires, soil or SoilKind(), hydraulic, sensors, seed)
+    content = build_records(engine, machine, p, site, tires, soil or _soil({}), hydraulic, sensors, seed)
     record = Record(content)
     _refuse_inside(engine, site)
     plant = Plant(
@@ -160,7 +161,7 @@ def _soil(given: Mapping[str, float]) -> SoilKind:
     for name in given:
         if name not in PARAMETERS:
             raise ParameterError(f"soil {name!r} is not known: {nearest(name, list(PARAMETERS))}")
-    return SoilKind(**given)  # type: ignore[arg-type]
+    return SoilKind(**{**SITE_SOIL, **given})  # type: ignore[arg-type]
 
 
 def _posture(given: Mapping[str, float]) -> Posture:
@@ -188,15 +189,18 @@ def _on_ground(p: Parameters, site: Site, place: Place) -> Place:
 
 
 def _materials(world: World) -> None:
-    """Steel on soil and steel by Hunt and Crossley's law, as in Luaces 6.3.2; light plastic things are rigid."""
-    world.material(
-        "steel", "soil", law="hunt_crossley", stiffness=8e6, exponent=1.5, restitution=0.2, friction=0.6, stiction=0.7
-    )
-    world.material(
-        "steel", "steel", law="hunt_crossley", stiffness=2e7, exponent=1.5, restitution=0.2, friction=0.3, stiction=0.35
-    )
+    """Steel on soil and steel by Hunt and Crossley's law, as in Luaces 6.3.2; light plastic things are rigid.
+
+    The pads of the outriggers and the edge of the blade bite into the soil: a cleat holds better than a plate.
+    """
+    law = {"law": "hunt_crossley", "exponent": 1.5, "restitution": 0.2}
+    world.material("steel", "soil", stiffness=8e6, friction=0.5, stiction=0.6, **law)
+    world.material("cleat", "soil", stiffness=8e6, friction=0.95, stiction=1.05, **law)
+    for other in ("steel", "cleat"):
+        world.material("steel", other, stiffness=2e7, friction=0.3, stiction=0.35, **law)
+        world.material("plastic", other, friction=0.3, stiffness=1e5)
+    world.material("cleat", "cleat", stiffness=2e7, friction=0.3, stiction=0.35, **law)
     world.material("plastic", "soil", friction=0.5, stiffness=1e5)
-    world.material("plastic", "steel", friction=0.3, stiffness=1e5)
     world.material("plastic", "plastic", friction=0.3, stiffness=1e5)
 
 

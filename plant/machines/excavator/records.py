@@ -65,6 +65,8 @@ def build_records(
         com=p.point("bucket.com"),
         seed=seed,
     )
+    wheels = build_tires([_wheel(engine, p, name, tires) for name in WHEELS])
+    wheels.grip[:] = p["tire.grip"]
     room = 4 + CONTACTS + 1
     load = engine.index("load")
     core = engine.content.model.setup.core
@@ -74,7 +76,7 @@ def build_records(
         cab=_cab(),
         drives=_drives(engine, machine, p, hydraulic),
         ground=ground,
-        tires=build_tires([_wheel(engine, p, name, tires) for name in WHEELS]),
+        tires=wheels,
         soil=soil,
         crowd=_crowd(engine, site),
         gauges=_gauges(engine, machine, p),
@@ -152,6 +154,7 @@ def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) ->
         lag=p["lever.time"],
         hydraulic=int(hydraulic),
         swing=acts.index("swing_drive"),
+        swing_joint=joints.index("swing"),
         swing_speed=p["swing.speed"],
         swing_time=p["swing.time"],
         blade=np.array([acts.index("blade_drive"), joints.index("blade_pin")], np.int64),
@@ -184,6 +187,7 @@ def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) ->
         power=p["engine.power"],
         idle=p["engine.idle"],
         rated=p["engine.rated"],
+        goal=np.zeros(len(acts)),
         moving=np.zeros(4),
         steering=np.zeros(1),
         engine=np.array([p["engine.idle"]]),

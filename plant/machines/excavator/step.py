@@ -209,6 +209,7 @@ def reset(self, n, params, inputs, outputs, poses):
     _carry(e, x.load, 0.0)
     d, g = x.drives, x.gauges
     d.moving[:] = 0.0
+    d.goal[:] = 0.0
     d.steering[:] = 0.0
     d.engine[0] = d.idle
     d.pressure[:] = 0.0
