@@ -71,7 +71,8 @@ def build_soil(
             raise SoilError(f"patch {p}: heights must be within {TALLEST:g} m of its middle")
         field.height[a:b] = np.round(field.height[a:b] * QUANTA) * QUANTUM
     for p, layer in (loose or {}).items():
-        loose_layer[_slice(ground, scene, p, diggable)] = _layer(p, layer, ground, scene)
+        where = _slice(ground, scene, p, diggable)
+        loose_layer[where] = _layer(p, layer, ground, scene)
     ground.on[list(reserve)] = 0
     step = field.step[ground.field]
     heap = [int(np.sum(loose_layer[field.first[f] : field.first[f + 1]] * QUANTA)) for f in ground.field]

@@ -2,7 +2,8 @@
 
 The grid is cut as soon as the lip has passed a sample, so the triangle above the lip is half cut already. The surface
 that counts is taken a cell ahead of the lip, where all corners of a triangle are still untouched, and carried back to
-the lip along that triangle's slope: exact on planes.
+the lip along that triangle's slope: exact on planes. A mouth that hangs over has cut as far as it meets the surface, so
+the place is a cell ahead of that.
 """
 
 from __future__ import annotations
@@ -53,6 +54,23 @@ def place_frame(soil, pos, rot):
 
 
 @kernel
+def _look(soil, ground, field, i, far):
+    """How far slice `i` is below the surface that lies `far` before it, d_fill, and 1 + slope^2. 0 if it is not."""
+    s, m = soil.state, soil.state.frame[1]
+    ax, ay = s.ahead[0], s.ahead[1]
+    p, top, sx, sy = surface(ground, field, s.at[i, 0] + far * ax, s.at[i, 1] + far * ay)
+    if p < 0 or soil.land.diggable[p] == SCENERY:
+        return 0.0, 0.0, 1.0
+    sx, sy = min(max(sx, -STEEPEST), STEEPEST), min(max(sy, -STEEPEST), STEEPEST)
+    below = top - far * (sx * ax + sy * ay) - s.at[i, 2]
+    if not below > 0.0:
+        return 0.0, 0.0, 1.0
+    rise = m[2] - sx * m[0] - sy * m[1]
+    reach = soil.tool.reach
+    return below, below / rise if rise * reach > below else reach, 1.0 + sx * sx + sy * sy
+
+
+@kernel
 def feel(soil, ground, field, pos, rot, vel):
     """Place, velocity, depth, d_fill and inflow of each slice of the lip. Returns whether any is in the ground.
 
@@ -65,6 +83,7 @@ def feel(soil, ground, field, pos, rot, vel):
     lx, ly, lz = turned(rot, tool.lip[0], 0), turned(rot, tool.lip[0], 1), turned(rot, tool.lip[0], 2)
     ax, ay = s.ahead[0], s.ahead[1]
     far = 1.01 * soil.land.cell * (abs(ax) + abs(ay))
+    over = max(m[0] * ax + m[1] * ay, 0.0)  # how far the mouth hangs over, for each metre of it
     deep = False
     for i in range(tool.slices):
         u = tool.width * (i + 0.5) / tool.slices
@@ -75,17 +94,13 @@ def feel(soil, ground, field, pos, rot, vel):
         s.depth[i], s.fill[i], s.inflow[i] = 0.0, 0.0, 0.0
         if far == 0.0:
             continue
-        p, top, sx, sy = surface(ground, field, s.at[i, 0] + far * ax, s.at[i, 1] + far * ay)
-        if p < 0 or soil.land.diggable[p] == SCENERY:
-            continue
-        sx, sy = min(max(sx, -STEEPEST), STEEPEST), min(max(sy, -STEEPEST), STEEPEST)
-        below = top - far * (sx * ax + sy * ay) - s.at[i, 2]
+        below, fill, square = _look(soil, ground, field, i, far + tool.reach * over)
+        if over > 0.0 and below > 0.0:  # now that it is known where the mouth meets the surface
+            below, fill, square = _look(soil, ground, field, i, far + fill * over)
         if not below > 0.0:
             continue
         deep = True
-        s.depth[i] = min(below / math.sqrt(1.0 + sx * sx + sy * sy), tool.reach)
-        rise = m[2] - sx * m[0] - sy * m[1]
-        fill = below / rise if rise * tool.reach > below else tool.reach
+        s.depth[i] = min(below / math.sqrt(square), tool.reach)
         s.fill[i] = fill
         hx, hy, hz = speed_at(vel, x + tool.reach * m[0], y + tool.reach * m[1], z + tool.reach * m[2])
         share = 0.5 * fill / tool.reach

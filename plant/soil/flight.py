@@ -5,7 +5,8 @@
 Each step looks whether a parcel has come below the surface, and if so finds the time by bisection, so that the place
 where it lands does not depend on the step. It is laid down about that place (`plant.soil.heap`). Where there is only
 scenery, it waits until a reserved patch has been laid there (`plant.soil.drape`); with none left, and where there is no
-ground at all, it is gone.
+ground at all, it is gone. Where a patch has no room left, on a truck that is heaped as high as it may be, it rolls to a
+random place beside and falls from there.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from __future__ import annotations
 from hilnode.jit import inline, kernel
 from plant.soil.drape import begin_patch
 from plant.soil.ground import surface
-from plant.soil.heap import scatter
+from plant.soil.heap import is_soil, normal_pair, scatter
 from plant.soil.model import GONE, LANDINGS, REST, book, clear
 
 HALVINGS = 30
 LANDED_AT_ONCE = 2  # in a step; others wait, so that a step has an end
-LEFT = 1e-6  # share of a parcel that counts as rounding
+LEFT = 1e-8  # [m^3] what is left of a parcel below it is rounding
 
 
 @inline
@@ -68,15 +69,21 @@ def landing_time(soil, ground, field, k, t, h):
 def _land(soil, ground, field, k, t):
     """Lay parcel `k` down where it is at time t. What finds no soil to lie on waits for a patch, or is gone."""
     s, parcel = soil.state, soil.parcel
-    x, y, _ = where(parcel, soil.kind.gravity, k, t)
-    rest = clear(soil, REST)
-    whole = parcel.volume[k] + rest
+    x, y, z = where(parcel, soil.kind.gravity, k, t)
+    whole = parcel.volume[k] + clear(soil, REST)
     left = scatter(soil, ground, field, x, y, whole, soil.kind.spread, soil.kind.rays)
-    if left <= LEFT * whole:
+    if left <= LEFT:
         book(soil, REST, left)
     elif begin_patch(soil, ground, field, x, y):
         parcel.volume[k] = left
         parcel.time[k] = t
+        return
+    elif is_soil(soil, surface(ground, field, x, y)[0]):
+        g, b = normal_pair(s.random)
+        far = soil.land.cell + soil.kind.spread
+        parcel.start[k, 0], parcel.start[k, 1], parcel.start[k, 2] = x + far * g, y + far * b, z
+        parcel.speed[k, :] = 0.0
+        parcel.volume[k], parcel.time[k] = left, 0.0
         return
     else:
         book(soil, GONE, left)

@@ -49,11 +49,17 @@ def normal_pair(random):
     return 0.0, 0.0
 
 
+@inline
+def is_soil(soil, p):
+    """Whether soil may lie on patch `p`."""
+    return p >= 0 and soil.land.diggable[p] != SCENERY
+
+
 @kernel
 def lay(soil, ground, field, x, y, volume):
     """Lay a bank volume on the triangle at (x, y) of the highest patch: what found room; 0 on scenery [m^3]."""
     p, _, _, _ = surface(ground, field, x, y)
-    if p < 0 or soil.land.diggable[p] == SCENERY:
+    if not is_soil(soil, p):
         return 0.0
     f = ground.field[p]
     nx, ny = field.nx[f], field.ny[f]

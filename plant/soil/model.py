@@ -10,7 +10,7 @@ Every cubic metre is in exactly one of these places, and moves between them by t
     POUR     out of the bucket, about to fly
     parcels  flying
     REST     what rounding has left over, laid down with the next parcel
-    GONE     fallen where there is no ground, or heaped beyond the height that a patch may have
+    GONE     fallen where there is no ground
 
 All of them count bank volume, which is mass over bank density; loose soil takes `bulking` times as much room. Heights
 and loose layers are whole numbers of quanta of 2^-36 m, so that adding and taking away is exact in floating point, and
