@@ -71,20 +71,26 @@ class Script:
 
 def from_config(name: str, options: Mapping[str, Any], shape: str) -> Script:
     """The script that stands in a driver's table."""
-
-    def complain(loc: Loc, what: str) -> OptionError:
-        where = f".{dotted(loc)}{_written(options, loc)}" if loc else ""
-        return OptionError(f"drivers.{name}{where}: {what}")
-
-    return _from_table(name, options, shape, complain)
+    return _from_table(name, options, shape, in_config(name, options))
 
 
 def from_file(name: str, file: str, shape: str, time: str, columns: Mapping[str, str]) -> Script:
     """The script in a file of its own: TOML with the same keys as in a config, or CSV with a heading."""
+    if not file.endswith(".toml"):
+        return _from_csv(name, file, _text(name, file), shape, time, columns)
+    document, complain = read_table(name, file)
+    for key in document:
+        if key not in KEYS:
+            raise complain((key,), f"is not known here: {nearest(key, KEYS)}")
+    if columns:
+        raise OptionError(f"drivers.{name}.columns: is for a CSV file, {file} is TOML")
+    return _from_table(name, document, shape, complain)
+
+
+def read_table(name: str, file: str) -> tuple[dict[str, Any], Complain]:
+    """What a TOML file says, and who complains about it: with its line."""
+    text = _text(name, file)
     try:
-        text = read_text(Path(file), LARGEST)
-        if not file.endswith(".toml"):
-            return _from_csv(name, file, text, shape, time, columns)
         document = parse_toml(text, file)
     except ConfigError as error:
         raise OptionError(f"drivers.{name}.file: {error}") from error
@@ -96,12 +102,24 @@ def from_file(name: str, file: str, shape: str, time: str, columns: Mapping[str,
         line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), 1)
         return OptionError(f"{file}:{line}: {dotted(loc)}{_written(document, loc)}: {what}")
 
-    for key in document:
-        if key not in KEYS:
-            raise complain((key,), f"is not known here: {nearest(key, KEYS)}")
-    if columns:
-        raise OptionError(f"drivers.{name}.columns: is for a CSV file, {file} is TOML")
-    return _from_table(name, document, shape, complain)
+    return document, complain
+
+
+def in_config(name: str, options: Mapping[str, Any]) -> Complain:
+    """Who complains about what stands in a driver's table: with its key."""
+
+    def complain(loc: Loc, what: str) -> OptionError:
+        where = f".{dotted(loc)}{_written(options, loc)}" if loc else ""
+        return OptionError(f"drivers.{name}{where}: {what}")
+
+    return complain
+
+
+def _text(name: str, file: str) -> str:
+    try:
+        return read_text(Path(file), LARGEST)
+    except ConfigError as error:
+        raise OptionError(f"drivers.{name}.file: {error}") from error
 
 
 def _written(table: Any, loc: Loc) -> str:
