@@ -83,7 +83,7 @@ class Gauges(NamedTuple):
     support: F2  # [room, 3] places where the machine stands
     order: I1  # [room]
     margin: F1  # [2] stability, and whether something touched in the step before
-    count: I1  # [1] collisions
+    collisions: I1  # [1]
 
 
 @kernel
@@ -121,7 +121,7 @@ def notice(e, g):
         if g.pair[contact.pair[c]] == 1 or (a >= 0 and g.delicate[a] == 1) or (b >= 0 and g.delicate[b] == 1):
             touching = 1
     if touching == 1 and g.margin[1] == 0.0:
-        g.count[0] += 1
+        g.collisions[0] += 1
     g.margin[1] = 1.0 * touching
     return touching
 
@@ -166,7 +166,7 @@ def show(e, g, cab, d, tires, soil, crowd, imus, out):
     out[n], out[n + 1], out[n + 2], out[n + 3], out[n + 4] = s[O_BANK], s[O_HEAP], s[O_CUT], s[O_AIR], s[O_GONE]
     out[n + 5] = s[O_BANK] + s[O_HEAP] + s[O_CUT] + s[O_AIR] + s[O_GONE] + s[O_VOLUME]
     n += 6
-    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * crowd.told[0], 1.0 * g.count[0]
+    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * crowd.told[0], 1.0 * g.collisions[0]
     n += 3
     for i in range(3):
         out[n + i], out[n + 3 + i] = imus.force[0, i], imus.rate[0, i]

@@ -16,14 +16,15 @@ from plant.machines.excavator.parameters import Parameters
 YELLOW, GREY, DARK, GLASS = (0.95, 0.72, 0.10), (0.62, 0.64, 0.66), (0.13, 0.13, 0.14), (0.45, 0.62, 0.72)
 EARTH, STEEL, RED, WHITE = (0.36, 0.26, 0.17), (0.45, 0.46, 0.48), (0.80, 0.16, 0.10), (0.93, 0.93, 0.92)
 BLUE, ORANGE = (0.12, 0.30, 0.55), (0.95, 0.42, 0.05)
-ALONG_Y = spin((1, 0, 0), math.pi / 2)
+ALONG_Y = tuple(spin((1, 0, 0), math.pi / 2).tolist())
 
 
 class _Sketch:
     """Collects entries of one machine."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.entries = name, []
+        self.name = name
+        self.entries: list[Entry] = []
 
     def put(
         self,
@@ -43,7 +44,7 @@ class _Sketch:
         """A box from one point to another of the plane across y."""
         dx, dz = b[0] - a[0], b[1] - a[1]
         middle = ((a[0] + b[0]) / 2, 0.0, (a[1] + b[1]) / 2)
-        q = spin((0, -1, 0), math.atan2(dz, dx))
+        q = spin((0, -1, 0), math.atan2(dz, dx)).tolist()
         self.put(body, "box", (math.hypot(dx, dz) + 0.5 * high, wide, high), middle, colour, q)
 
     def plate(

@@ -193,7 +193,7 @@ def _materials(world: World) -> None:
 
     The pads of the outriggers and the edge of the blade bite into the soil: a cleat holds better than a plate.
     """
-    law = {"law": "hunt_crossley", "exponent": 1.5, "restitution": 0.2}
+    law: dict[str, Any] = {"law": "hunt_crossley", "exponent": 1.5, "restitution": 0.2}
     world.material("steel", "soil", stiffness=8e6, friction=0.5, stiction=0.6, **law)
     world.material("cleat", "soil", stiffness=8e6, friction=0.95, stiction=1.05, **law)
     for other in ("steel", "cleat"):

@@ -239,5 +239,5 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
         support=np.zeros((24, 3)),
         order=np.zeros(24, np.int64),
         margin=np.zeros(2),
-        count=np.zeros(1, np.int64),
+        collisions=np.zeros(1, np.int64),
     )

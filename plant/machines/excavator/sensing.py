@@ -54,7 +54,7 @@ def sensors_of(outputs: Sequence[Signal], given: Mapping[str, Any] | None, seed:
         try:
             channels.append(
                 Channel(source=names.index(name), target=len(names) + k, **{**errors, **given.get(name, {})})
-            )  # type: ignore[arg-type]
+            )
         except (TypeError, ValueError) as error:
             raise ParameterError(f"sensors: {name}: {error}") from error
     return build_sensors(channels, seed)

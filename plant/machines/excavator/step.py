@@ -215,7 +215,7 @@ def reset(self, n, params, inputs, outputs, poses):
     d.pressure[:] = 0.0
     d.pump[:] = 0.0
     g.margin[:] = 0.0
-    g.count[:] = 0
+    g.collisions[:] = 0
     x.arrow_count[0] = 0
     e.data.target.pushed[:] = 0.0
     read_cab(x.cab, inputs)
