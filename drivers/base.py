@@ -40,6 +40,8 @@ class Driver:
     """Channels the device takes."""
     live: bool = False
     """Set before each write: whether its values are live or the safe ones, for a driver that does not send at once."""
+    driven: frozenset[str] | None = None
+    """Outputs that the config drives, set before the first write; others only get safe values. None: nobody said."""
     trouble: str = ""
     """What is amiss although frames come, such as one of several messages missing; while it is set: degraded."""
 
