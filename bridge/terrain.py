@@ -18,13 +18,13 @@ UNIT = 1e-4
 """[m] what heights are counted in."""
 
 MOST_WAITING = 8  # differences of one tile that are kept for the tile they build on
-_LOW, _HIGH = -(2**31), 2**31 - 1
+_HIGHEST = 2**30
 
 
 def units_of(heights: NDArray[np.floating[Any]]) -> NDArray[np.int32]:
     """Heights [m] as whole numbers of UNIT; what is no number counts as 0."""
     scaled = np.rint(np.asarray(heights, np.float64) / UNIT)
-    return np.clip(np.nan_to_num(scaled, nan=0.0), _LOW, _HIGH).astype(np.int32)
+    return np.clip(np.nan_to_num(scaled, nan=0.0), -_HIGHEST, _HIGHEST).astype(np.int32)
 
 
 class GridSender:
@@ -44,7 +44,7 @@ class GridSender:
         """Take over the heights of a tile; how to tell it, or None if nothing is different on the wire."""
         block = self._block(i, j)
         new = units_of(heights)
-        difference = new.astype(np.int64) - self.units[block]
+        difference = new - self.units[block]
         if self.numbers[i, j] and not difference.any():
             return None
         self.units[block] = new
@@ -72,7 +72,10 @@ class GridReader:
     def __init__(self, about: dict[str, Any]) -> None:
         self.about = about
         self.shape = tiles_of(about)
-        self.units = np.zeros((about["nx"], about["ny"]), np.int32)
+        (rows, columns), n = self.shape, about["tile"]
+        whole = np.zeros((rows * n, columns * n), np.int32)
+        self.units = whole[: about["nx"], : about["ny"]]
+        self.tiles = whole.reshape(rows, n, columns, n).swapaxes(1, 2)  # the same memory, tile by tile
         self.numbers = np.zeros(self.shape, np.int64)  # 0 = never heard of
         self.changes = np.zeros(self.shape, np.int64)  # how often a tile has become another one here
         self.coder: int | None = None

@@ -48,23 +48,20 @@ def view(
         if (error.name or "").partition(".")[0] != "websockets":
             raise
         fail("the page needs websockets, which is not installed: pip install 'hilnode[web]'")
-    from pydantic import ValidationError
-
     from bridge.keys import KeyFileError
     from bridge.link import client_key
     from bridge.requests import Role
-    from hilnode.config import ConfigError, WebTable
+    from hilnode.config import Config, ConfigError, overlay
 
     if role.upper() not in Role.__members__:
         fail(f"--role {role}: must be {', '.join(r.name.lower() for r in Role)}", 2)
     if not token and not _is_here(listen):
         token = secrets.token_urlsafe(24)
     try:
-        table = WebTable(address=listen, token=token or None)
+        table = overlay(Config(), **{"web.address": listen, "web.token": token or None}).web
         own = client_key(key)
-    except (ConfigError, ValidationError) as error:
-        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        fail(f"--listen {listen}: {problem}", 2)
+    except ConfigError as error:
+        fail(error, 2)
     except KeyFileError as error:
         fail(error)
     options = Options(table.address, checked_endpoint(endpoint), own, token, Role[role.upper()])

@@ -28,6 +28,7 @@ from bridge.web.words import as_json
 from bridge.wire import WAKE_EDGES_US
 
 RATE = 60.0  # frames a second that a page gets at most
+IDLE_RATE = 20.0  # looks a second while no page is open
 ANSWERS_WITHIN = 2.0  # [s]
 SILENT_S = 3.0  # [s] without a message: a living node sends several a second
 GREET_EVERY = 0.5  # [s] between two tries to find the node
@@ -45,10 +46,13 @@ SHOWN = ("terrain", "arrows", "props")
 
 
 class Feed:
-    """What one node says now. `say(text)` gets every message that is for all pages."""
+    """What one node says now. `say(text)` gets every message that is for all pages; `beat()` is called after each look
+    for rows, sixty times a second while there are pages."""
 
-    def __init__(self, endpoint: str, key: ClientKey | None, say: Callable[[str], None]) -> None:
-        self.endpoint, self.key, self._say = endpoint, key, say
+    def __init__(
+        self, endpoint: str, key: ClientKey | None, say: Callable[[str], None], beat: Callable[[], None]
+    ) -> None:
+        self.endpoint, self.key, self._say, self._beat = endpoint, key, say, beat
         self.generation = 0
         self.up, self.why = False, "looking for the node"
         self.watchers = 0  # pages that plot something
@@ -213,14 +217,15 @@ class Feed:
         topic = b"raw" if self.about.get("raw", True) else b"state"
         due = time.monotonic()
         while True:
-            if (self.pages > 0) != self._rows_wanted:
+            self._drain(socket)
+            if (self.pages > 0) != self._rows_wanted:  # after the drain: rows of the last time are gone
                 self._rows_wanted = self.pages > 0
                 (socket.subscribe if self._rows_wanted else socket.unsubscribe)(topic)
-            self._drain(socket)
+            self._beat()
             now = time.monotonic()
             if now - self._heard > SILENT_S:
                 raise NodeError("silent", f"nothing was heard of {self.about['node']} for {SILENT_S:g} s")
-            due = max(now, due + 1.0 / (RATE if self.pages else 5.0))
+            due = max(now, due + 1.0 / (RATE if self.pages else IDLE_RATE))
             await asyncio.sleep(due - now)
 
     def _drain(self, socket: zmq.Socket[bytes]) -> None:
@@ -234,7 +239,7 @@ class Feed:
             if len(frames) != 2:
                 continue
             if frames[0] in (b"raw", b"state"):
-                kept.append(frames[1])
+                kept += frames[1:] if self._rows_wanted else ()
             else:
                 self._take(frames[0].decode(errors="replace"), msgpack.unpackb(frames[1]))
             self._heard = time.monotonic()
@@ -283,7 +288,9 @@ class Feed:
             after = time.monotonic()
             if node.about.get("run") != run:
                 raise NodeError("silent", "the node was started anew")
-            self._offsets.append((after - before, answer["time"] - 0.5 * (before + after)))
+            theirs = answer["time"]
+            apart = 0.0 if before <= theirs <= after else theirs - 0.5 * (before + after)  # 0: it is the same clock
+            self._offsets.append((after - before, apart))
             self._check_soon.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._check_soon.wait(), CLOCK_EVERY)

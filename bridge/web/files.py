@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import mimetypes
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
-STATIC = Path(__file__).resolve().parent / "static"
+STATIC = Path(os.environ.get("HILNODE_WEB_STATIC") or Path(__file__).resolve().parent / "static")
+"""The built page; another folder while somebody works on it."""
+
 ROUTES = ("/", "/signals", "/timing", "/health", "/operator")
 """What the page itself tells apart: all are one file."""
 

@@ -24,43 +24,45 @@ class PageGround:
 
     def __init__(self, number: int, reader: GridReader) -> None:
         self._number, self._reader = number, reader
-        self._units = np.zeros_like(reader.units)
+        self._tiles = np.zeros(reader.tiles.shape, np.int32)
         self._changes = np.zeros_like(reader.changes)
         self._stamp = 0
 
     def frame(self) -> bytes | None:
         """A TERRAIN frame of what has changed since the last one; None if nothing has."""
         reader = self._reader
-        places = np.argwhere(reader.changes != self._changes)[:MOST_PATCHES]
-        patches = []
-        for i, j in places.tolist():
-            self._changes[i, j] = reader.changes[i, j]
-            if patch := self._patch(i * reader.about["tile"], j * reader.about["tile"]):
-                patches.append(patch)
+        rows, columns = np.nonzero(reader.changes != self._changes)
+        if not len(rows):
+            return None
+        which = rows[:MOST_PATCHES], columns[:MOST_PATCHES]
+        new = reader.tiles[which]
+        patches = self._patches(*which, new, new - self._tiles[which])
+        self._tiles[which], self._changes[which] = new, reader.changes[which]
         if not patches:
             return None
         self._stamp = (self._stamp + 1) % 2**32
-        return TERRAIN_HEAD.pack(TERRAIN, self._number, len(patches), self._stamp) + b"".join(patches)
+        return TERRAIN_HEAD.pack(TERRAIN, self._number, len(patches) // 3, self._stamp) + b"".join(patches)
 
-    def _patch(self, i: int, j: int) -> bytes | None:
-        """The rectangle of a tile that is different, as few bytes as will do."""
+    def _patches(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], new: NDArray[np.int32], difference: NDArray[np.int32]
+    ) -> list[bytes]:
+        """Of each tile the rectangle that is different, in as few bytes as will do."""
         n = self._reader.about["tile"]
-        new, old = self._reader.units[i : i + n, j : j + n], self._units[i : i + n, j : j + n]
-        difference = new.astype(np.int64) - old
-        rows, columns = np.flatnonzero(difference.any(1)), np.flatnonzero(difference.any(0))
-        if not len(rows):
-            return None
-        a, b, c, d = int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
-        part = difference[a:b, c:d]
-        largest = int(np.abs(part).max())
-        if largest < 2**7:
-            mode, body = BYTE, part.astype("<i1").tobytes()
-        elif largest < 2**15:
-            mode, body = SHORT, part.astype("<i2").tobytes()
-        else:
-            mode, body = ABSOLUTE, new[a:b, c:d].astype("<i4").tobytes()
-        old[:] = new
-        return PATCH_HEAD.pack(i + a, j + c, mode, b - a, d - c, 0) + body + bytes(-len(body) % 4)
+        along_x, along_y = difference.any(2), difference.any(1)
+        firsts = (along_x.argmax(1), along_y.argmax(1))
+        ends = (n - along_x[:, ::-1].argmax(1), n - along_y[:, ::-1].argmax(1))
+        largest = np.abs(difference).max((1, 2))
+        mode = np.where(largest < 2**7, BYTE, np.where(largest < 2**15, SHORT, ABSOLUTE))
+        table = np.stack([rows * n, columns * n, *firsts, *ends, mode, largest], 1).tolist()
+        short, byte = difference.astype("<i2"), difference.astype("<i1")
+        patches = []
+        for k, (i, j, a, c, b, d, how, most) in enumerate(table):
+            if not most:
+                continue
+            source = byte if how == BYTE else short if how == SHORT else new
+            body = source[k, a:b, c:d].tobytes()
+            patches += (PATCH_HEAD.pack(i + a, j + c, how, b - a, d - c, 0), body, bytes(-len(body) % 4))
+        return patches
 
 
 def arrows_frame(count: int, at: bytes, force: bytes) -> bytes:

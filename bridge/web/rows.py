@@ -126,7 +126,7 @@ class Rows:
         limit = next(samples for most, samples in SAMPLES if len(words) <= most)
         rows = rows[rows[:, Col.TICK] % max(1, math.ceil(self.per_second / limit)) == 0]
         made = np.empty((len(rows), 1 + len(words)), np.float32)
-        made[:, 0] = rows[:, Col.STEP] * (self.schema.dt_ns * 1e-9) - t
+        made[:, 0] = rows[:, Col.STEP] * self.schema.dt_ns * 1e-9 - t
         with np.errstate(over="ignore", invalid="ignore"):
             made[:, 1:] = rows.view(np.float64)[:, words]
         return made

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
@@ -23,7 +23,7 @@ from bridge.audit import Audit
 from bridge.keys import ClientKey, KeyFileError, read_client_key
 from bridge.requests import Role
 from bridge.web.cab import Cab
-from bridge.web.feed import RATE, Feed
+from bridge.web.feed import Feed
 from bridge.web.files import STATIC, Files, plain
 from bridge.web.gate import Gate
 from bridge.web.page import Page
@@ -61,7 +61,7 @@ class WebServer:
         parts = urlsplit(options.address)
         self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 8080
         self.options, self.role = options, options.role
-        self.feed = Feed(options.endpoint, options.key, self._say_to_all)
+        self.feed = Feed(options.endpoint, options.key, self._say_to_all, self._wake_all)
         self.cab = Cab(self.feed, self._tell_cab)
         self.gate = Gate(self.host, options.token, Files(options.static))
         self.audit = Audit(options.audit)
@@ -72,6 +72,10 @@ class WebServer:
     def _say_to_all(self, text: str) -> None:
         for page in self.pages:
             page.say(text)
+
+    def _wake_all(self) -> None:
+        for page in self.pages:
+            page.wake.set()
 
     def cab_text(self, page: Page, why: str = "") -> str:
         """Who holds the controls, in the eyes of a page."""
@@ -141,19 +145,15 @@ class WebServer:
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
-    async def _beat(self) -> None:
-        """Sixty times a second: whoever may get a frame is woken."""
+    async def _look_around(self) -> None:
+        """What has time: the seat at the controls, and what pages are told of the server itself."""
         loop = asyncio.get_running_loop()
-        due = told = loop.time()
+        told = loop.time()
         while True:
-            now = loop.time()
-            due = max(now, due + 1.0 / (RATE if self.pages else 5.0))
-            await asyncio.sleep(due - now)
-            for page in self.pages:
-                page.wake.set()
+            await asyncio.sleep(LOOK_EVERY)
             self.cab.look()
-            if due - told >= TELL_EVERY:
-                told = due
+            if loop.time() - told >= TELL_EVERY:
+                told = loop.time()
                 self._tell_counts()
 
     def _tell_counts(self) -> None:
@@ -165,8 +165,9 @@ class WebServer:
 
     async def work(self, ready: Callable[[], None], ended: Callable[[], bool]) -> None:
         """Serve until `ended`, which is asked now and then; `ready` is called once the address is open."""
+        tasks: list[asyncio.Task[None]] = []
         try:
-            server: Server = await serve(
+            async with serve(
                 self._attend,
                 self.host,
                 self.port,
@@ -178,22 +179,20 @@ class WebServer:
                 ping_interval=5,
                 ping_timeout=10,
                 close_timeout=1,
-            )
+            ):
+                tasks += [asyncio.create_task(self.feed.work()), asyncio.create_task(self._look_around())]
+                ready()
+                while not ended() and not any(task.done() for task in tasks):
+                    await asyncio.sleep(LOOK_EVERY)
         except OSError as error:
+            if tasks:
+                raise
             why = os.strerror(error.errno) if error.errno else str(error)
             raise AddressTaken(f"{self.options.address}: {why}; choose another address or port") from error
-        tasks = [asyncio.create_task(self.feed.work()), asyncio.create_task(self._beat())]
-        try:
-            ready()
-            while not ended() and not any(task.done() for task in tasks):
-                await asyncio.sleep(LOOK_EVERY)
         finally:
-            server.close()
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(server.wait_closed(), 2.0)
             self.cab.close()
             self.audit.close(self._tick)
         for result in results:
