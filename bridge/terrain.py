@@ -36,14 +36,18 @@ class GridSender:
         self.units = np.zeros((about["nx"], about["ny"]), np.int32)
         self.numbers = np.zeros(self.shape, np.int64)
 
-    def _block(self, i: int, j: int) -> tuple[slice, slice]:
+    def block(self, i: int, j: int) -> tuple[slice, slice]:
+        """The samples of tile (i, j)."""
         n = self.about["tile"]
         return slice(i * n, (i + 1) * n), slice(j * n, (j + 1) * n)
 
     def change(self, i: int, j: int, heights: NDArray[np.floating[Any]]) -> dict[str, Any] | None:
-        """Take over the heights of a tile; how to tell it, or None if nothing is different on the wire."""
-        block = self._block(i, j)
-        new = units_of(heights)
+        """Take over the heights [m] of a tile; how to tell it, or None if nothing is different on the wire."""
+        return self.change_units(i, j, units_of(heights))
+
+    def change_units(self, i: int, j: int, new: NDArray[np.int32]) -> dict[str, Any] | None:
+        """The same for heights in UNIT."""
+        block = self.block(i, j)
         difference = new - self.units[block]
         if self.numbers[i, j] and not difference.any():
             return None
@@ -54,7 +58,7 @@ class GridSender:
 
     def whole(self, i: int, j: int) -> dict[str, Any]:
         """A tile with all its heights."""
-        return self._tile(i, j, self.units[self._block(i, j)].astype("<i4"))
+        return self._tile(i, j, self.units[self.block(i, j)].astype("<i4"))
 
     def _tile(self, i: int, j: int, units: NDArray[Any]) -> dict[str, Any]:
         return {

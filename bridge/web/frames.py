@@ -48,14 +48,16 @@ class PageGround:
     ) -> list[bytes]:
         """Of each tile the rectangle that is different, in as few bytes as will do."""
         n = self._reader.about["tile"]
-        along_x, along_y = difference.any(2), difference.any(1)
+        differs = difference != 0
+        along_x: NDArray[np.bool_] = np.any(differs, axis=2)
+        along_y: NDArray[np.bool_] = np.any(differs, axis=1)
         firsts = (along_x.argmax(1), along_y.argmax(1))
         ends = (n - along_x[:, ::-1].argmax(1), n - along_y[:, ::-1].argmax(1))
         largest = np.abs(difference).max((1, 2))
         mode = np.where(largest < 2**7, BYTE, np.where(largest < 2**15, SHORT, ABSOLUTE))
         table = np.stack([rows * n, columns * n, *firsts, *ends, mode, largest], 1).tolist()
         short, byte = difference.astype("<i2"), difference.astype("<i1")
-        patches = []
+        patches: list[bytes] = []
         for k, (i, j, a, c, b, d, how, most) in enumerate(table):
             if not most:
                 continue
