@@ -60,9 +60,9 @@ def default_config() -> Path:
     """The config that runs when none is named: beside the packages in a checkout, inside them in an install."""
     here = Path(__file__).resolve().parent
     for folder in (here.parent / "configs", here / "_configs"):
-        if (folder / "default.toml").exists():
-            return folder / "default.toml"
-    raise FileNotFoundError(f"configs/default.toml is missing beside {here}: install hilnode again")
+        if (folder / "excavator.toml").exists():
+            return folder / "excavator.toml"
+    raise FileNotFoundError(f"configs/excavator.toml is missing beside {here}: install hilnode again")
 
 
 def _load(path: Path | None, **changes: Any) -> Config:

@@ -120,7 +120,7 @@ class Bench:
         self._page = 'address = "http://127.0.0.1:8080"' if ":8080" in text else "enabled = false"
         self._count = 0
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
-        self.write("default.toml", (TOP / "configs" / "default.toml").read_text("utf-8"))
+        self.write("default.toml", (TOP / "configs" / "pendulum.toml").read_text("utf-8"))
 
     def write(self, name: str, text: str) -> None:
         """Write a file with private names in it."""
