@@ -7,6 +7,7 @@ transient.py        slip with a memory: relaxation lengths, standing still
 magic_formula.py    the laws: forces along and across by slip and load
 fiala.py
 composite_slip.py
+slip.py             what the laws share: one force of two slips
 laws.py             the table of the laws
 step.py             all of it, wheel by wheel
 
