@@ -1,0 +1,7 @@
+import { el } from "../app/dom.js";
+
+export class TimingPage {
+  path = "/timing";
+  title = "Timing";
+  element = el("section.timing");
+}
