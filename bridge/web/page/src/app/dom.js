@@ -14,7 +14,7 @@ export function el(what, given = {}, ...children) {
     else if (key in element && !key.includes("-")) element[key] = value;
     else element.setAttribute(key, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 

@@ -7,7 +7,7 @@ import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 export const VIEWS = ["orbit", "follow", "seat", "top"];
 const MAIN = /(chassis|undercarriage|base|carriage|frame|cart|hull)/i;
 const CAB = /(cab|house|upper|seat|platform)/i;
-const HOME = new THREE.Vector3(-7.5, -9.5, 5.2); // from the machine, where the first picture is taken
+const HOME = new THREE.Vector3(-7.2, -9.6, 3.4); // from the machine, where the first picture is taken
 
 export class Cameras {
   #last = new THREE.Vector3();

@@ -45,15 +45,17 @@ export class Quality {
     this.#renderer.setPixelRatio(Math.min(PIXELS[this.level], devicePixelRatio));
   }
 
+  /** Before a picture, because a new resolution empties the canvas. */
   before() {
     const now = performance.now();
     if (this.#last) this.#interval += 0.15 * (Math.min(now - this.#last, 1000) - this.#interval);
     this.#last = now;
+    this.#adapt();
     this.#renderer.shadowMap.autoUpdate = this.shadowEvery === 1;
     if (this.#count++ % this.shadowEvery === 0) this.#renderer.shadowMap.needsUpdate = true;
   }
 
-  after() {
+  #adapt() {
     if (++this.#since < 15) return;
     if (this.#interval > SLOW && this.level < PIXELS.length - 1) this.level++;
     else if (this.#interval < FAST && this.#since > 300 && this.level > this.best) this.level--;

@@ -13,7 +13,7 @@ export function grain() {
   const layers = [4, 11, 32, 100].map((cells, k) => lattice(cells, 17 * k + 5));
   for (let k = 0; k < SIDE * SIDE; k++) {
     const [x, y] = [(k % SIDE) / SIDE, Math.floor(k / SIDE) / SIDE];
-    const noise = 0.3 * layers[0](x, y) + 0.25 * layers[1](x, y) + 0.25 * layers[2](x, y) + 0.2 * layers[3](x, y);
+    const noise = 0.12 * layers[0](x, y) + 0.23 * layers[1](x, y) + 0.3 * layers[2](x, y) + 0.35 * layers[3](x, y);
     const value = 255 * (0.74 + 0.52 * (noise - 0.25));
     data.set([value, value, value, 255].map((c) => Math.max(0, Math.min(255, c))), 4 * k);
   }
@@ -52,7 +52,7 @@ export function tint(out, at, [r, g, b], upright, change, wet, height) {
   const steep = Math.min(1, Math.max(0, (0.96 - upright) * 2.2));
   const cut = Math.min(1, Math.max(0, -change * 4));
   const heap = Math.min(1, Math.max(0, change * 4));
-  const shade = (1 - 0.22 * steep) * (1 - 0.3 * cut + 0.1 * heap) * (1 - 0.35 * wet) * (1 + 0.05 * Math.max(-2, Math.min(2, height)));
+  const shade = (1 - 0.22 * steep) * (1 - 0.18 * cut + 0.1 * heap) * (1 - 0.24 * wet) * (1 + 0.05 * Math.max(-2, Math.min(2, height)));
   out[at] = linear(r * shade * (1 + 0.06 * cut));
   out[at + 1] = linear(g * shade * (1 - 0.05 * cut));
   out[at + 2] = linear(b * shade * (1 - 0.14 * cut));

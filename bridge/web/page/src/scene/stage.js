@@ -28,8 +28,8 @@ export class Stage {
     this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: this.quality.antialias });
     this.quality.attach(this.renderer);
     this.renderer.shadowMap.enabled = true;
-    this.renderer.toneMapping = THREE.ACESFilmicToneMapping;
-    this.renderer.toneMappingExposure = 0.95;
+    this.renderer.toneMapping = THREE.NeutralToneMapping;
+    this.renderer.toneMappingExposure = 0.92;
     this.scene = new THREE.Scene();
     this.sky = new Sky(this.scene, this.renderer, this.quality.shadowSize);
     this.land = new Land(this.scene);
@@ -102,6 +102,5 @@ export class Stage {
     this.sky.follow(this.cameras.target(), this.cameras.camera);
     this.quality.before();
     this.renderer.render(this.scene, this.cameras.camera);
-    this.quality.after();
   }
 }
