@@ -68,7 +68,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[units,plot,monitor]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[units,plot,monitor,web]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml

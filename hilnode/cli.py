@@ -24,6 +24,7 @@ from hilnode.cli_keys import keys
 from hilnode.cli_monitor import monitor
 from hilnode.cli_scope import scope
 from hilnode.cli_service import install_service
+from hilnode.cli_view import view
 
 if TYPE_CHECKING:
     from hilnode.config import Config
@@ -47,6 +48,7 @@ app.add_typer(keys, name="keys")
 app.command()(install_service)
 app.command()(monitor)
 app.command()(scope)
+app.command()(view)
 out = Console()
 err = Console(stderr=True)
 

@@ -63,6 +63,8 @@ max_overruns = 0
 enabled = {"true" if bridge else "false"}
 publish = "{PUBLISH}"
 {more}
+[web]
+enabled = false
 """
     )
     return path
