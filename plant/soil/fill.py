@@ -6,8 +6,8 @@ v is the speed of the mouth outwards. The flow is limited by the pool, which hol
 cut one by one, so that the pool is a store of some rows of cells from which the bucket fills evenly. Flow and pool are
 counted in room as it lay; the bank volume follows in proportion, so that a heap that is dug again weighs less.
 
-What is more than the flow carries, or more than the bucket holds as it is turned, is laid down before the lip as loose
-soil. There it is cut again, and grows into a berm that is pushed along.
+What is more than the bucket holds as it is turned is laid down before the lip as loose soil, and so is what the flow
+does not carry when soil stands above the hinge. There it is cut again, and grows into a berm that is pushed along.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from plant.soil.model import BUCKET, FULL_EVENTS, PLACE, POOL, POUR, PUSH, REST,
 STORE = 2.5  # cells of travel that the pool may hold
 PUSHED = 2e-4  # [m^3] least volume that is laid down before the lip at once
 BERM_RAYS = 3
+OVER = 0.999  # of the mouth in the ground: the soil stands above the hinge
 BACKING = 0.005  # [m/s] a mouth that leaves the ground faster than this leaves behind what is not in it yet
 FULL, NO_LONGER = 0.995, 0.95  # of the heaped capacity: counted as full, and ready to be counted again
 
@@ -37,7 +38,9 @@ def fill(soil, deep, h):
             back += s.inflow[i] * s.fill[i]
             face += s.fill[i]
             store += STORE * soil.land.cell * s.depth[i] * w
-        into, aside = min(flow, place), max(place - flow - store, 0.0)
+        into, aside = min(max(flow, place - store), place), 0.0
+        if face >= OVER * tool.reach * tool.slices:
+            into, aside = min(flow, place), max(place - flow - store, 0.0)
         if not deep:
             into, aside = place, 0.0
         elif back < -BACKING * face:

@@ -24,7 +24,7 @@ from plant.soil.edge import feel
 from plant.soil.fill import berm, fill
 from plant.soil.flight import fly
 from plant.soil.load import tell, weigh
-from plant.soil.model import ACCOUNTS
+from plant.soil.model import ACCOUNTS, SCENERY
 from plant.soil.pour import discharge, find_capacity
 from plant.soil.push import push
 from plant.soil.repose import relax
@@ -89,6 +89,8 @@ def reset_soil(soil, ground, field):
         for k in range(field.first[f], field.first[f + 1]):
             field.height[k] = start.height[k]
         ground.on[p] = start.on[p]
+        if land.reserve[p] == 1:
+            land.diggable[p] = SCENERY
         for k in range(3):
             ground.at[p, k] = start.at[p, k]
         ground.stamp[p, :] += 1

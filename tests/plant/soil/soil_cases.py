@@ -151,12 +151,12 @@ class Plot:
 
     def run(self, pos: Any, rot: Any, vel: Any = (0.0,) * 6, h: float = H) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Steps along a path; answers the wrenches and what was told, by name."""
-        pos = np.atleast_2d(np.asarray(pos, float))
+        pos = np.array(np.atleast_2d(pos), float, order="C")
         n = len(pos)
-        rot = np.ascontiguousarray(np.broadcast_to(np.asarray(rot, float), (n, 3, 3)))
-        vel = np.ascontiguousarray(np.broadcast_to(np.asarray(vel, float), (n, 6)))
+        rot = np.array(np.broadcast_to(np.asarray(rot, float), (n, 3, 3)), order="C")
+        vel = np.array(np.broadcast_to(np.asarray(vel, float), (n, 6)), order="C")
         wrench, out = np.zeros((n, 6)), np.zeros((n, len(OUT)))
-        self.status = _run(self.address, np.ascontiguousarray(pos), rot, vel, h, wrench, out)
+        self.status = _run(self.address, pos, rot, vel, h, wrench, out)
         return wrench, {name: out[:, k] for k, (name, _, _) in enumerate(OUT)}
 
     def wait(self, seconds: float) -> dict[str, np.ndarray]:

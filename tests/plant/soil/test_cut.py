@@ -43,6 +43,13 @@ def test_the_back_of_the_bucket_cuts_nothing() -> None:
     assert (plot.heights() == before).all()
 
 
+@pytest.mark.parametrize(("rising", "cuts"), [(-0.1, False), (0.1, True)])
+def test_a_plate_that_goes_first_cuts_only_while_the_mouth_opens_into_the_soil(rising: float, cuts: bool) -> None:
+    plot = Plot([(flat(), (0, 0, 0))])
+    plot.drag((2, 0, -0.3), (-0.5, 0, rising), 1.0, about_y(math.pi / 2))  # the mouth looks up, the floor is in front
+    assert bool((plot.heights() < 0).any()) == cuts
+
+
 def test_a_mouth_that_hangs_over_cuts_down_to_its_plane() -> None:
     plot = Plot([(flat(), (0, 0, 0))])
     rot = about_y(-math.pi / 2)  # the mouth looks straight down
