@@ -30,7 +30,7 @@ def test_a_decoder_that_does_not_look_at_the_checksum_is_found_out(target, monke
 
 def test_a_decoder_that_gets_the_order_wrong_is_found_out(monkeypatch):
     target = UdpDatagram()
-    monkeypatch.setattr(target.driver, "_in", struct.Struct("<3f"))
+    monkeypatch.setattr(target.driver._in, "_struct", struct.Struct("<3f"))
     with pytest.raises(AssertionError):
         run(target, 100)
 
