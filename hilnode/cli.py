@@ -21,6 +21,7 @@ from rich.console import Console
 
 from hilnode import __version__, cli_record
 from hilnode.cli_keys import keys
+from hilnode.cli_mesh import mesh
 from hilnode.cli_monitor import monitor
 from hilnode.cli_scope import scope
 from hilnode.cli_service import install_service
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(keys, name="keys")
 app.command()(install_service)
+app.command()(mesh)
 app.command()(monitor)
 app.command()(scope)
 out = Console()
