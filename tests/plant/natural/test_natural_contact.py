@@ -50,11 +50,10 @@ def law_of_the_block(strain: float, start: float, dt: float = 2e-5) -> tuple[np.
 def test_luaces_mass_spring_slides_sticks_and_breaks_away(
     start: float, strain: float, bound: float, rests: float
 ) -> None:
-    """Luaces 3.3.1 at 10 ms for 13 s beside Coulomb's friction, whose exact solution is known; its text leaves the start
-    open.
+    """Luaces 3.3.1 at 10 ms for 13 s beside Coulomb's friction, whose exact solution is known; the start is left open.
 
     At each turning point the bristles of the text (strain 1) stay stretched the old way until the block has gone back
-    by twice their stretch, half a millimetre: from 1.3 m, after three of them, the law itself, solved exactly, is 2.1 mm
+    by twice their stretch, half a millimetre: from 1.3 m, after three turning points, the law solved exactly is 2.1 mm
     away from Coulomb's. Bristles that are laid down when they give way (strain 0) are 0.5 mm away from it.
     """
     t, x, v = run_sliding_block(strain, start)
