@@ -175,8 +175,10 @@ def _explained() -> Iterator[None]:
         _fail(error, BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
         _fail(error, BUSY)
-    except (SegmentError, OSError, StartFailed) as error:
+    except (SegmentError, StartFailed) as error:
         _fail(error, 1)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}; --out names another folder" if error.filename else error, 1)
 
 
 class _ToConsole(logging.Handler):

@@ -10,6 +10,8 @@ from plant.collide.mesh_round import SPREAD, nearest, touch_ball
 from plant.collide.triangle import CORNER, FACE, add, along, behind, dot, place, pull, sub, times, to_world
 from plant.collide.vicinity import is_nearest, normal_there, on_border, outward
 
+NUDGE = 1e-6  # of the radius: out of the reach of rounding
+
 
 @kernel
 def capsule_mesh(shape, placed, mesh, i, j, margin, out):
@@ -84,7 +86,11 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
     size = math.sqrt(square)
     way = 1.0
     if dot(d, n) < 0.0:  # the ridge has come through the core, or looks away from it on the far side of a thin wall
-        if on_border(mesh, t, region) or not _is_inside(mesh, m, core, square):
+        if on_border(mesh, t, region):
+            return count
+        if region < CORNER and size > 1e-9 * radius:
+            core = along(core, _inwards(mesh, t, k, d, size, sub(b, a), radius), sub(b, a))
+        if not _is_inside(mesh, m, core, (size + NUDGE * radius) * (size + NUDGE * radius)):
             return count
         way = -1.0
         d = times(-1.0, d)
@@ -94,6 +100,23 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
         n = times(1.0 / size, d)
     depth = radius - way * size
     return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * (tag + 2), 1e-6 * radius)
+
+
+@inline
+def _inwards(mesh, t, k, d, size, x, radius):
+    """How far to go along the core `x` before asking whether it is inside; 0 but where rounding would tell.
+
+    A core that is level with one face at edge `k` (its nearest point has the edge straight above or below it) and goes
+    in through the other is nearest to the edge just where it goes in.
+    """
+    n, m = face(mesh, t), face(mesh, mesh.neighbour[t, k])
+    level, other = abs(dot(d, n)), m
+    if abs(dot(d, m)) > level:
+        level, other = abs(dot(d, m)), n
+    if level < (1.0 - 1e-9) * size:
+        return 0.0
+    step = NUDGE * radius / math.sqrt(dot(x, x))
+    return -step if dot(x, other) > 0.0 else step
 
 
 @kernel
