@@ -86,11 +86,7 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
     size = math.sqrt(square)
     way = 1.0
     if dot(d, n) < 0.0:  # the ridge has come through the core, or looks away from it on the far side of a thin wall
-        if on_border(mesh, t, region):
-            return count
-        if region < CORNER and size > 1e-9 * radius:
-            core = along(core, _inwards(mesh, t, k, d, size, sub(b, a), radius), sub(b, a))
-        if not _is_inside(mesh, m, core, (size + NUDGE * radius) * (size + NUDGE * radius)):
+        if on_border(mesh, t, region) or not _goes_inside(mesh, m, core, sub(b, a), size, radius):
             return count
         way = -1.0
         d = times(-1.0, d)
@@ -103,20 +99,15 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
 
 
 @inline
-def _inwards(mesh, t, k, d, size, x, radius):
-    """How far to go along the core `x` before asking whether it is inside; 0 but where rounding would tell.
+def _goes_inside(mesh, m, p, x, size, radius):
+    """Whether the core, which goes along `x`, is inside the mesh at `p` or next to it.
 
-    A core that is level with one face at edge `k` (its nearest point has the edge straight above or below it) and goes
-    in through the other is nearest to the edge just where it goes in.
+    A core that goes straight in through a face is nearest to the edges about that face just where it goes in, and at
+    that place itself rounding would tell.
     """
-    n, m = face(mesh, t), face(mesh, mesh.neighbour[t, k])
-    level, other = abs(dot(d, n)), m
-    if abs(dot(d, m)) > level:
-        level, other = abs(dot(d, m)), n
-    if level < (1.0 - 1e-9) * size:
-        return 0.0
-    step = NUDGE * radius / math.sqrt(dot(x, x))
-    return -step if dot(x, other) > 0.0 else step
+    step = NUDGE * radius
+    square, step = (size + step) * (size + step), step / math.sqrt(dot(x, x))
+    return _is_inside(mesh, m, along(p, step, x), square) or _is_inside(mesh, m, along(p, -step, x), square)
 
 
 @kernel
