@@ -274,6 +274,7 @@ class _ModbusAnswer:
         import pymodbus.framer
         from pymodbus.pdu import DecodePDU
 
+        from drivers.modbus_answers import be_strict
         from drivers.modbus_link import Link
         from drivers.modbus_options import Tcp
 
@@ -286,7 +287,9 @@ class _ModbusAnswer:
                 "inputs": [{"name": n, "holding": k, "type": "uint16"} for k, n in enumerate(names)],
             },
         )
-        self.line = _Line(getattr(pymodbus.framer, self.framer)(DecodePDU(False)))
+        decoder = DecodePDU(False)
+        be_strict(decoder)
+        self.line = _Line(getattr(pymodbus.framer, self.framer)(decoder))
         link = Link.__new__(Link)
         link._line, link._unit, link._timeout = Tcp("127.0.0.1", 9), 5, 0.0
         link._one_at_a_time, link._closed, link._silent, link._quiet_until = threading.Lock(), False, 0, 0.0
