@@ -15,6 +15,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from bridge.sights_teller import NoSights, SightsTeller
 from bridge.waiting import await_rows, now
 from bridge.wire import Packer, timing_of
 from hilnode.control import Control, Word
@@ -51,10 +52,13 @@ class Publisher:
         self.drivers_due = now() + DRIVERS_NS
         self.socket = socket
         self._parameters = spec["parameters"]
+        self._ecu_lane = spec["ecu_lane"]
         self._timing: dict[str, Any] = {}
         self._lost = 0
         self._ecus: list[str] = spec["ecus"]
         self._lines = Lines.attach(spec["node"]) if self._ecus else None
+        layout = spec["sights"]
+        self.sights = SightsTeller(spec["node"], layout, self.packer, self.control) if layout else NoSights()
         self._headers: list[NDArray[np.int64]] = []  # of the rows that no statistics have counted yet
         self._waiting = 0  # such rows
         self._second_due = now() + SECOND_NS
@@ -69,7 +73,7 @@ class Publisher:
 
     def describe(self) -> dict[str, Any]:
         """The layout of the rows and the plant's parameters, for a client that asks."""
-        return {**self.packer.layout(), "parameters": self._parameters}
+        return {**self.packer.layout(), "parameters": self._parameters, "ecu": self._ecu_lane}
 
     def facts(self) -> dict[str, Any]:
         """How the node stands, for the metrics; may be called from any thread."""
@@ -87,6 +91,7 @@ class Publisher:
         make_thread_hard(-1, 0)  # only for the fine timer
         reader = self.rows.reader(batch=256)
         node = self.control[Word.PID]
+        self.sights.start()
         woke = now()
         while not self.control[Word.CLOSING] and os.getppid() == node:
             self._await(reader, woke)
@@ -149,6 +154,8 @@ class Publisher:
         while not self.happenings.empty():
             event = self.happenings.get()
             self.socket.send_multipart(self.packer.event(event))
+        while not self.sights.messages.empty():
+            self.socket.send_multipart(self.sights.messages.get())
 
     def _tell_devices(self, moment: int) -> None:
         """How the drivers and the ECUs are doing, a few times a second; periods are those of the last second."""
@@ -161,4 +168,5 @@ class Publisher:
             self.socket.send_multipart(self.packer.pack("ecu", time, tick, {"ecus": body}))
 
     def close(self) -> None:
+        self.sights.close()
         self.socket.close()

@@ -59,6 +59,7 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
         "bridge.publish": f"tcp://127.0.0.1:{publish}",
         "bridge.commands": f"tcp://127.0.0.1:{commands}",
         "bridge.ecu": f"tcp://127.0.0.1:{ecu}",
+        "web.enabled": "web.address" in changes,
     } | changes
     file = folder / "config.toml"
     if isinstance(config, str) and "\n" in config:

@@ -24,6 +24,7 @@ from bridge.keys import Keyring
 from bridge.player import Player
 from bridge.requests import REPLAY_OPERATIONS, VERSION, Role
 from bridge.run_file import Run
+from bridge.sights_replay import SightsReplay
 from bridge.wire import Packer
 from hilnode.door import NotAnswered
 from hilnode.row import Col
@@ -50,6 +51,7 @@ class Replay:
         self.packer = Packer(run.schema, str(run.about["node"]), run.about["scene"])
         self._per_second = max(1, round(1e9 / run.schema.dt_ns))
         self._set_rate(state_hz)
+        self.sights = SightsReplay(run)
         self._ending = threading.Event()
         self._recent: list[NDArray[np.int64]] = []
         self._tell_at = 0
@@ -89,6 +91,9 @@ class Replay:
         return {
             "schema": lambda: {**self.packer.layout(), "parameters": parameters},
             "scene": lambda: {"shapes": self.run.about["scene"]},
+            "terrain": self.sights.terrain,
+            "props": self.sights.props,
+            "clock": lambda: {"time": now() * 1e-9, "tick": player.tick},
             "status": self.status,
             "rate": self._set_rate,
             "play": lambda: player.play(now()),
@@ -155,6 +160,8 @@ class Replay:
             if row[Col.TICK] % every == 0 or not self.player.playing:
                 self._socket.send_multipart(self.packer.state(row))
             self._recent.append(row)
+        for topic, body in self.sights.look(self.player.tick, now):
+            self._socket.send_multipart(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
         if now >= self._tell_at:
             self._tell_at = now + TELL_NS
             self._tell(now)

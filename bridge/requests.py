@@ -80,6 +80,12 @@ OPERATIONS = {
         _operation("hello", Role.WATCH, "Begin: the answer has `session`, `role`, `node` and where to subscribe."),
         _operation("schema", Role.WATCH, "The layout of the raw rows, parameters included."),
         _operation("scene", Role.WATCH, "The shapes of the bodies."),
+        _operation(
+            "terrain", Role.WATCH, "The grids of the ground; with `grid`, whole tiles of one and where to go on.",
+            grid=Field("text", None, "its name"), first=Field("slot", 0, "number of a tile"),
+        ),
+        _operation("props", Role.WATCH, "Where the bodies that rarely move are."),
+        _operation("clock", Role.WATCH, "The node's clock now, to know how old a message is."),
         _operation("status", Role.WATCH, "State, tick, step, drivers, what is forced or stale, events never told."),
         _operation(
             "losses", Role.WATCH, "Tell how many messages never arrived here.", lost=Field("slot", doc="messages lost")
@@ -137,7 +143,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-_TAKEN_OVER = ("hello", "schema", "scene", "status", "losses", "rate", "pause", "stop")
+_TAKEN_OVER = ("hello", "schema", "scene", "terrain", "props", "clock", "status", "losses", "rate", "pause", "stop")
 
 REPLAY_OPERATIONS = {
     **{name: OPERATIONS[name] for name in _TAKEN_OVER},

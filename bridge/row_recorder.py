@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from bridge import row_message
 from bridge.mcap_file import McapFile, Messages, even_messages, uneven_messages
 from bridge.mcap_scan import RecordingError
-from bridge.run_file import EVENTS, FILE_NAME, PROGRESS, ROWS, RUN, Run
+from bridge.run_file import EVENTS, FILE_NAME, PROGRESS, ROWS, RUN, SIGHTS, Run
+from bridge.sights_record import SightsRecorder
 from hilnode.control import Control, Word
 from hilnode.events import Teller
 from hilnode.lockfree.ring import Ring
@@ -37,7 +38,7 @@ from hilnode.row import Col, Schema
 
 PERIOD_MS = 50  # between two looks at the rings
 LARGEST = 8_000_000  # [bytes] of rows in a chunk: what a reader must hold at once
-ROWS_ID, EVENTS_ID, PROGRESS_ID = 1, 2, 3
+ROWS_ID, EVENTS_ID, PROGRESS_ID, SIGHTS_ID = 1, 2, 3, 4
 
 
 class RecordingStopped(RuntimeError):
@@ -65,6 +66,8 @@ def head_of(spec: dict[str, Any]) -> list[McapRecord]:
         )
         for k, (topic, *_) in texts.items()
     ]
+    if spec["about"].get("sights"):
+        channels.append(Channel(id=SIGHTS_ID, topic=SIGHTS, message_encoding="msgpack", metadata={}, schema_id=0))
     run = Metadata(name=RUN, metadata=about | {"schema": json.dumps(spec["schema"])})
     return [Header("", f"hilnode {spec['about']['version']}"), run, *schemas, *channels]
 
@@ -98,6 +101,8 @@ class RowRecorder:
         self._before = dict(self.counts)  # losses of earlier recorders
         self._pending: list[NDArray[np.int64]] = []
         self._happened: list[tuple[int, tuple[int, int, bytes]]] = []  # tick, and number, time and text
+        layout = spec["about"].get("sights")
+        self._sights = SightsRecorder(spec["node"], layout, self._offset) if layout else None
         self._due = time.monotonic_ns() + self._chunk_ns
         self._last_time = 0
 
@@ -121,6 +126,8 @@ class RowRecorder:
         while True:
             gone = dead or bool(waiter.poll(PERIOD_MS)) or self._control[Word.CLOSING] == 1
             self.look()
+            if self._sights:
+                self._sights.look(self._row_reader.next - 1)
             if gone:
                 break
             if time.monotonic_ns() >= self._due:
@@ -166,6 +173,8 @@ class RowRecorder:
         if happened:
             parts.append(uneven_messages(EVENTS_ID, happened))
             self._last_time = self._last_time or happened[-1][1]
+        if self._sights and (shown := self._sights.take()):
+            parts.append(uneven_messages(SIGHTS_ID, shown))
         counts, what = self._counted(len(rows), len(happened))
         progress = {
             **counts,

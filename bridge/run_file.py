@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import msgpack
 import numpy as np
 import zstandard
 from mcap.data_stream import ReadDataStream
@@ -33,13 +34,13 @@ from hilnode.row import Col, Schema
 from hilnode.signals import UnknownName, nearest
 
 FILE_NAME = "rows.mcap"
-ROWS, EVENTS, PROGRESS = "/rows", "/events", "/recorder"
+ROWS, EVENTS, PROGRESS, SIGHTS = "/rows", "/events", "/recorder", "/sights"
 RUN = "hilnode.run"
 """Name of the metadata record that tells what run it is."""
 
 _MESSAGE = struct.Struct("<HIQQ")
 _KEPT = 4  # unpacked chunks: a player goes back and forth
-_JSON = ("config", "schema", "parameters", "scene", "tasks", "clock_offset_ns", "first_event")
+_JSON = ("config", "schema", "parameters", "scene", "sights", "tasks", "clock_offset_ns", "first_event")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Content:
     rows: NDArray[np.int64]
     events: list[dict[str, Any]]  # with `number`, which counts all events of the run
     progress: list[dict[str, Any]]
+    sights: list[dict[str, Any]]  # messages of bridge/sights_record.py
 
 
 class Run:
@@ -162,6 +164,18 @@ class Run:
         time = time_ns + int(self.about["clock_offset_ns"])
         return next((k for k, c in enumerate(self.chunks) if c.end >= time), len(self.chunks))
 
+    def chunk_of_tick(self, tick: int) -> int:
+        """The number of the chunk in which a row is; the one before, if it was lost."""
+        low, high = 0, len(self.chunks) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            rows = self.chunk(middle).rows
+            if len(rows) and rows[0, Col.TICK] > tick:
+                high = middle - 1
+            else:
+                low = middle
+        return low
+
     def rows(self, start_s: float | None = None, end_s: float | None = None) -> Iterator[NDArray[np.int64]]:
         """Rows of a span of time, a chunk at a time."""
         first = 0 if start_s is None else self.chunk_at(self.origin_ns + round(start_s * 1e9))
@@ -192,6 +206,7 @@ class Run:
         rows: list[memoryview] = []
         events: list[dict[str, Any]] = []
         progress: list[dict[str, Any]] = []
+        sights: list[dict[str, Any]] = []
         view, at = memoryview(data), 0
         while at < len(data):
             opcode, length = HEAD.unpack_from(data, at)
@@ -206,11 +221,13 @@ class Run:
                     events.append({"number": sequence, **json.loads(bytes(body))})
                 elif topic == PROGRESS:
                     progress.append(json.loads(bytes(body)))
+                elif topic == SIGHTS:
+                    sights.append(msgpack.unpackb(body))
             elif opcode == CHANNEL:  # other programs put them into the chunks
                 self._note_channel(data[at : at + length])
             at += length
         table = np.frombuffer(b"".join(rows), "<i8").reshape(len(rows), self.schema.words)
-        return Content(table, events, progress)
+        return Content(table, events, progress, sights)
 
     def _unpacked(self, number: int) -> bytes | None:
         head = self.chunks[number]

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,9 @@ class Bridge:
                 "schema": self.publisher.describe,
                 "scene": lambda: {"shapes": spec["scene"]},
                 "rate": self.publisher.set_rate,
+                "terrain": self.publisher.sights.terrain,
+                "props": self.publisher.sights.props,
+                "clock": lambda: {"time": time.monotonic(), "tick": self.publisher.control[Word.TICK]},
             },
             hello={
                 "node": node,
@@ -84,6 +88,8 @@ class Bridge:
                 "version": spec["version"],
                 "publish": spec["publish"],
                 "schema": self.publisher.packer.hash,
+                "run": spec["run"],
+                "raw": spec["raw"],
             },
             tick=lambda: self.publisher.control[Word.TICK],
             audit=Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None),

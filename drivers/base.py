@@ -6,6 +6,7 @@ A driver file declares its channels first, then its code. It knows nothing of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -39,6 +40,8 @@ class Driver:
     """Channels the device takes."""
     live: bool = False
     """Set before each write: whether its values are live or the safe ones, for a driver that does not send at once."""
+    driven: frozenset[str] | None = None
+    """Outputs that the config drives, set before the first write; others only get safe values. None: nobody said."""
     trouble: str = ""
     """What is amiss although frames come, such as one of several messages missing; while it is set: degraded."""
 
@@ -88,9 +91,15 @@ def channels_from(name: str, key: str, given: Any) -> tuple[Signal, ...]:
         table = {"name": item} if isinstance(item, str) else item
         if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
             raise OptionError(f"drivers.{name}.{key}: {item!r} is neither a name nor a table with a name")
+        if not isinstance(table.get("unit", ""), str):
+            raise OptionError(f"drivers.{name}.{key}: {item!r}: its unit must be text")
         try:
+            for value in table.values():
+                math.isfinite(
+                    value if isinstance(value, int) else 0
+                )  # TOML has whole numbers that are beyond any float
             channels.append(Signal(**table))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise OptionError(f"drivers.{name}.{key}: {item!r}: {error}") from error
     try:
         check_unique(channels, f"drivers.{name}.{key}")

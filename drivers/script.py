@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from hilnode.toml_source import locate, parse_toml, read_text
 LARGEST = 64_000_000  # [bytes] of a file
 SHAPES = ("linear", "hold", "smooth")
 KEYS = ("channels", "points", "moves")
+NO_SCRIPT = "has no script: give file, points = [{ t = 0.0, x = 0.0 }, ...], moves = [...] or phases = [...]"
 A_MOVE = 'a movement is { channel = "x", at = 1.0, to = 0.5, over = 0.2 }'
 HEADING = re.compile(r"(?P<name>[^\[]*?)\s*(?:\[(?P<unit>[^\]]*)\])?")
 
@@ -69,22 +71,25 @@ class Script:
         return max(track.times[-1] for track in self.tracks)
 
 
-def from_config(name: str, options: Mapping[str, Any], shape: str) -> Script:
-    """The script that stands in a driver's table."""
+def from_table(name: str, table: Mapping[str, Any], shape: str, complain: Complain) -> Script:
+    """The script in the keys `KEYS` of a table; it may have others, which somebody else has looked at."""
+    declared = {s.name: s for s in channels_from(name, "channels", table.get("channels", []))}
+    tracks: dict[str, Track] = {channel: Track() for channel in declared}
+    _take_points(table.get("points", []), tracks, shape, bool(declared), complain)
+    pointed = {channel for channel, track in tracks.items() if track.times}
+    _take_moves(table.get("moves", []), tracks, declared, pointed, shape, complain)
+    if not tracks:
+        raise complain((), NO_SCRIPT)
+    for channel, signal in declared.items():
+        if not tracks[channel].times:
+            tracks[channel].add(0.0, signal.default, shape)
+    return _made(name, tracks, declared, complain)
 
-    def complain(loc: Loc, what: str) -> OptionError:
-        where = f".{dotted(loc)}{_written(options, loc)}" if loc else ""
-        return OptionError(f"drivers.{name}{where}: {what}")
 
-    return _from_table(name, options, shape, complain)
-
-
-def from_file(name: str, file: str, shape: str, time: str, columns: Mapping[str, str]) -> Script:
-    """The script in a file of its own: TOML with the same keys as in a config, or CSV with a heading."""
+def read_table(name: str, file: str) -> tuple[dict[str, Any], Complain]:
+    """What a TOML file says, and who complains about it: with its line."""
+    text = _text(name, file)
     try:
-        text = read_text(Path(file), LARGEST)
-        if not file.endswith(".toml"):
-            return _from_csv(name, file, text, shape, time, columns)
         document = parse_toml(text, file)
     except ConfigError as error:
         raise OptionError(f"drivers.{name}.file: {error}") from error
@@ -96,12 +101,24 @@ def from_file(name: str, file: str, shape: str, time: str, columns: Mapping[str,
         line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), 1)
         return OptionError(f"{file}:{line}: {dotted(loc)}{_written(document, loc)}: {what}")
 
-    for key in document:
-        if key not in KEYS:
-            raise complain((key,), f"is not known here: {nearest(key, KEYS)}")
-    if columns:
-        raise OptionError(f"drivers.{name}.columns: is for a CSV file, {file} is TOML")
-    return _from_table(name, document, shape, complain)
+    return document, complain
+
+
+def in_config(name: str, options: Mapping[str, Any]) -> Complain:
+    """Who complains about what stands in a driver's table: with its key."""
+
+    def complain(loc: Loc, what: str) -> OptionError:
+        where = f".{dotted(loc)}{_written(options, loc)}" if loc else ""
+        return OptionError(f"drivers.{name}{where}: {what}")
+
+    return complain
+
+
+def _text(name: str, file: str) -> str:
+    try:
+        return read_text(Path(file), LARGEST)
+    except ConfigError as error:
+        raise OptionError(f"drivers.{name}.file: {error}") from error
 
 
 def _written(table: Any, loc: Loc) -> str:
@@ -115,20 +132,6 @@ def _written(table: Any, loc: Loc) -> str:
 
 
 # -- TOML ---------------------------------------------------------------------------------------------------------
-
-
-def _from_table(name: str, table: Mapping[str, Any], shape: str, complain: Complain) -> Script:
-    declared = {s.name: s for s in channels_from(name, "channels", table.get("channels", []))}
-    tracks: dict[str, Track] = {channel: Track() for channel in declared}
-    _take_points(table.get("points", []), tracks, shape, bool(declared), complain)
-    pointed = {channel for channel, track in tracks.items() if track.times}
-    _take_moves(table.get("moves", []), tracks, declared, pointed, shape, complain)
-    if not tracks:
-        raise complain((), "has no script: give file, points = [{ t = 0.0, x = 0.0 }, ...] or moves = [...]")
-    for channel, signal in declared.items():
-        if not tracks[channel].times:
-            tracks[channel].add(0.0, signal.default, shape)
-    return _made(name, tracks, declared, complain)
 
 
 def _made(name: str, tracks: Mapping[str, Track], declared: Mapping[str, Signal], complain: Complain) -> Script:
@@ -222,7 +225,7 @@ def _track(tracks: dict[str, Track], channel: str, fixed: bool, loc: Loc, compla
 
 def _number(table: Mapping[str, Any], loc: Loc, complain: Complain) -> float:
     value = table[str(loc[-1])]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         raise complain(loc, "must be a finite number")
     return float(value)
 
@@ -237,8 +240,9 @@ def _shape(table: Mapping[str, Any], loc: Loc, default: str, complain: Complain)
 # -- CSV ----------------------------------------------------------------------------------------------------------
 
 
-def _from_csv(name: str, file: str, text: str, shape: str, time: str, columns: Mapping[str, str]) -> Script:
+def from_csv(name: str, file: str, shape: str, time: str, columns: Mapping[str, str]) -> Script:
     """Columns by name. An empty cell is no point of its channel; `columns` picks and renames."""
+    text = _text(name, file)
     reader = csv.reader(text.split("\n"), skipinitialspace=True)
     heading = [HEADING.fullmatch(cell.strip()) for cell in next(reader, [])]
     names = [m["name"] if m else "" for m in heading]

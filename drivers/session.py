@@ -71,6 +71,7 @@ class Session:
         work = [("read", self._read_loop)] if driver.inputs and wires.inbox else []
         if driver.outputs:
             work.append(("write", self._write_loop))
+            driver.driven = frozenset(driver.outputs[k].name for k in wires.used.tolist())
         self._running = len(work)
         self._threads = [
             threading.Thread(target=self._thread, args=(loop,), name=f"{driver.name}.{verb}", daemon=True)

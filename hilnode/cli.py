@@ -25,6 +25,7 @@ from hilnode.cli_mesh import mesh
 from hilnode.cli_monitor import monitor
 from hilnode.cli_scope import scope
 from hilnode.cli_service import install_service
+from hilnode.cli_view import view
 
 if TYPE_CHECKING:
     from hilnode.config import Config
@@ -49,6 +50,7 @@ app.command()(install_service)
 app.command()(mesh)
 app.command()(monitor)
 app.command()(scope)
+app.command()(view)
 out = Console()
 err = Console(stderr=True)
 
@@ -60,9 +62,9 @@ def default_config() -> Path:
     """The config that runs when none is named: beside the packages in a checkout, inside them in an install."""
     here = Path(__file__).resolve().parent
     for folder in (here.parent / "configs", here / "_configs"):
-        if (folder / "default.toml").exists():
-            return folder / "default.toml"
-    raise FileNotFoundError(f"configs/default.toml is missing beside {here}: install hilnode again")
+        if (folder / "excavator.toml").exists():
+            return folder / "excavator.toml"
+    raise FileNotFoundError(f"configs/excavator.toml is missing beside {here}: install hilnode again")
 
 
 def _load(path: Path | None, **changes: Any) -> Config:

@@ -28,6 +28,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    field_serializer,
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -42,6 +43,8 @@ from hilnode.config_errors import (
     NODE_NAME,
     PLAIN_TEXT,
     SIGNAL_NAME,
+    TOKEN,
+    WEB_ADDRESS,
     ConfigError,
     Loc,
     Problem,
@@ -109,7 +112,7 @@ def _free(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _port(address: str) -> str:
-    if address.startswith("tcp:") and not 0 < int(address.rpartition(":")[2]) < 65536:
+    if address.startswith(("tcp:", "http:")) and not 0 < int(address.rpartition(":")[2]) < 65536:
         raise _refuse("must have a port from 1 to 65535")
     return address
 
@@ -131,6 +134,7 @@ SignalName = Annotated[str, Field(pattern=SIGNAL_NAME, max_length=200)]
 ChannelName = Annotated[str, Field(pattern=CHANNEL_NAME, max_length=200)]
 PlainText = Annotated[str, Field(pattern=PLAIN_TEXT, max_length=1000)]
 Address = Annotated[str, Field(pattern=ADDRESS, max_length=200), AfterValidator(_port)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS, max_length=200), AfterValidator(_port)]
 Unit = Annotated[str, AfterValidator(units.check)]
 FreeTable = Annotated[dict[str, Any], AfterValidator(_free)]
 Number = Annotated[float, Field(ge=-1e100, le=1e100)]
@@ -563,6 +567,35 @@ class BridgeTable(Table):
         return self
 
 
+class WebTable(Table):
+    """The page in the browser."""
+
+    enabled: bool = Field(default=True, description="Serve it, if the bridge is on.")
+    address: WebAddress = Field(default="http://127.0.0.1:8080", description="What to open in the browser.")
+    token: Annotated[str, Field(pattern=TOKEN)] | None = Field(
+        default=None,
+        description="Secret that a page needs, as #token=... at the end of its address. Needed beyond loopback.",
+        examples=["a-long-word-that-nobody-guesses"],
+    )
+    role: Literal["watch", "operate", "admin"] = Field(default="operate", description="What a page may do at most.")
+    key: PlainText | None = Field(
+        default=None,
+        description="Key file of this server (hilnode keys), where bridge.keys asks for one.",
+        examples=["keys/web.key.toml"],
+    )
+
+    @field_serializer("token", when_used="json")
+    def _hide(self, token: str | None) -> str | None:
+        """A config is written into every run's files: the secret is not."""
+        return token and "kept-secret-elsewhere"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.token and not _is_local(self.address.replace("http://", "tcp://")):
+            raise _refuse("lets other PCs in, which needs web.token: a secret of 16 or more characters", "address")
+        return self
+
+
 class LogTable(Table):
     """What is kept of a run."""
 
@@ -606,6 +639,7 @@ class Config(Table):
     signals: SignalsTable = SignalsTable()
     safety: SafetyTable = SafetyTable()
     bridge: BridgeTable = BridgeTable()
+    web: WebTable = WebTable()
     log: LogTable = LogTable()
 
     _source: Source = PrivateAttr(default_factory=Source)
@@ -646,10 +680,14 @@ def load(path: str | os.PathLike[str]) -> Config:
 PLAIN_TABLES = ("node", "plant", "safety", "bridge", "log")
 """Tables that appear once; no key stands in two of them, so that an override needs only the key."""
 
+NAMED_TABLES = ("web",)
+"""Tables that appear once, whose keys stand in others too: an override names table and key."""
+
 
 def _override_keys() -> dict[str, tuple[str, str]]:
     found = [(t, k) for t in PLAIN_TABLES for k in keys(type(getattr(Config(), t)))]
-    return {k: (t, k) for t, k in found} | {f"{t}.{k}": (t, k) for t, k in found}
+    named = [(t, k) for t in NAMED_TABLES for k in keys(type(getattr(Config(), t)))]
+    return {k: (t, k) for t, k in found} | {f"{t}.{k}": (t, k) for t, k in (*found, *named)}
 
 
 def overlay(config: Config, **changes: Any) -> Config:

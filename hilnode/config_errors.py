@@ -33,11 +33,13 @@ PATTERNS = {
     r"^[a-z][a-z0-9_]*(\.[a-z0-9][a-z0-9_]*)+$": "must be a driver and its channel joined by a dot, such as 'stick.x'",
     r"^(tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}|ipc://[^\s\x00]+)$": "must be an address such as "
     "'tcp://127.0.0.1:9872' or 'ipc:///tmp/hilnode'",
+    r"^http://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}$": "must be an address such as 'http://127.0.0.1:8080'",
+    r"^[A-Za-z0-9_~.-]{16,200}$": "must be 16 to 200 letters, digits, - . _ or ~",
     r"^[^\x00-\x1f\x7f]+$": "must be text without control characters",
 }
 """Every pattern the models use, and what it asks for in words."""
 
-NODE_NAME, DRIVER_NAME, KIND_NAME, SIGNAL_NAME, CHANNEL_NAME, ADDRESS, PLAIN_TEXT = PATTERNS
+NODE_NAME, DRIVER_NAME, KIND_NAME, SIGNAL_NAME, CHANNEL_NAME, ADDRESS, WEB_ADDRESS, TOKEN, PLAIN_TEXT = PATTERNS
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,13 @@ from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
 from hilnode.lockfree.segment import Segment
+from hilnode.mirror import Mirror, layout_of
 from hilnode.operate import Operate
 from hilnode.ports import check_free
 from hilnode.record import Record
 from hilnode.recording import recorder_spec
 from hilnode.row import Col, Schema, State, signal_table
+from hilnode.sights import Sights
 from hilnode.signals import UnknownName, nearest
 from hilnode.stats import Stats, Timing
 from hilnode.supervisor import Supervisor
@@ -57,6 +59,7 @@ from hilnode.tick.layout import EVENT_WIDTH, Exit, L, Op
 from hilnode.tick.loop import run
 from hilnode.timinglog import FILE_NAME
 from hilnode.verbs import verbs
+from hilnode.web_child import ecu_lane, web_spec, why_not
 from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Task
@@ -110,6 +113,7 @@ class Node(Operate):
         self.ended = threading.Event()
         self._tick_ready = threading.Event()
         self._say = say
+        self._began_ns = time.monotonic_ns()
         self.extra_tasks = tuple(extra_tasks)
         self._opened = contextlib.ExitStack()
         try:
@@ -207,6 +211,12 @@ class Node(Operate):
         if self.ecus:
             self._lines = self._owned(Lines.create(name, len(self.ecus)))
             lanes.append(self._owned(Lane(f"{name}.grants")).ring)  # the bridge is its one writer
+        self._mirror: Mirror | None = None
+        self.sights_layout = layout_of(self.plant)
+        if self.sights_layout:
+            sights = self._owned(Sights.create(name, self.sights_layout))
+            self._mirror = self._owned(Mirror(self.plant, sights))
+            self._mirror.look()
         self._buffers = Buffers(self.control.segment.address, self._rows, self._events, lanes, inboxes, outboxes)
 
     def _owned(self, part: PartT) -> PartT:
@@ -280,6 +290,11 @@ class Node(Operate):
             helpers.append(self.bridge)
         if self.ecus:
             helpers.append(Child("bridge.ecu", self._ecu_spec(), log=self._file("ecu.log"), revive=True))
+        if c.bridge.enabled and c.web.enabled:
+            if refused := why_not(self):
+                self.notes.append(refused)
+            else:
+                helpers.append(Child("bridge.web.server", web_spec(self), log=self._file("web.log"), revive=True))
         for child in helpers:
             self._opened.callback(self._end_helper, child)
         return helpers
@@ -310,7 +325,10 @@ class Node(Operate):
             "cpu": self.cpu,
             "schema": self.schema.as_dict(),
             "parameters": signal_table(self.plant.parameters),
+            "run": f"{os.getpid()}-{self._began_ns}",
             "scene": list(self.plant.scene),
+            "sights": self.sights_layout,
+            "ecu_lane": ecu_lane(self),
             "ecus": list(self.ecus),
             "version": __version__,
             "directory": str(self.directory.resolve()) if self.directory else "",
@@ -422,6 +440,8 @@ class Node(Operate):
             runner.start()
         self._supervisor.start()
         self._thread.start()
+        if self._mirror:
+            self._mirror.start()
         if refused := self._door.open():
             self.notes.append(refused)
         self._tick_ready.wait()

@@ -48,5 +48,6 @@ def _about(node: Node) -> dict[str, Any]:
         "parameters": {s.name: value for s, value in parameters},  # at the start
         "tasks": [task.name for task in node.extra_tasks],
         "scene": list(node.plant.scene),
+        "sights": node.sights_layout,
         "first_event": node.events.next,  # those before are of the dry run
     }

@@ -90,6 +90,7 @@ def status(node: Node) -> dict[str, Any]:
         },
         "untold": node.untold_events,
         "forced": forced(node),
+        "parameters": {s.name: float(x) for s, x in zip(node.plant.parameters, node.tick.plant.param, strict=False)},
         "stale": stale(node),
     }
 

@@ -27,7 +27,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
 from hilnode.jit import exported
 from hilnode.signals import Signal, check_unique
@@ -59,6 +61,41 @@ class Task(NamedTuple):
     phase: int = 0
 
 
+class Grid(NamedTuple):
+    """Ground that changes while running, for displays: heights on a grid, which hot code writes and others read.
+
+    A tile is `TILE` x `TILE` samples; its stamp counts up after one of them has changed.
+    """
+
+    name: str
+    corner: tuple[float, float, float]  # [m] where sample (0, 0) is with height 0
+    spacing: tuple[float, float]  # [m] along x, the first index, and y
+    heights: NDArray[np.float64]  # [nx, ny] [m]
+    stamps: NDArray[np.int64]  # [ceil(nx / TILE), ceil(ny / TILE)]
+    colour: tuple[float, float, float] = (0.55, 0.45, 0.33)
+
+
+class Arrows(NamedTuple):
+    """Forces at points, for displays. `stamp` is odd while hot code writes, and counts up by two each time."""
+
+    stamp: NDArray[np.int64]  # [1]
+    count: NDArray[np.int64]  # type: ignore[assignment]  # [1] how many there are now
+    at: NDArray[np.float64]  # [most, 3] [m]
+    force: NDArray[np.float64]  # [most, 3] [N]
+
+
+class Props(NamedTuple):
+    """Bodies that rarely move, for displays: too many for every row. Their entries in `Plant.scene` name them."""
+
+    names: tuple[str, ...]
+    poses: NDArray[np.float64]  # [n, 7] position [m] and quaternion w x y z
+    stamps: NDArray[np.int64]  # [n] counts up after its pose has changed
+
+
+TILE = 16
+"""Samples along each side of a tile of a Grid."""
+
+
 @dataclass(frozen=True)
 class Plant:
     """A compiled plant as the node sees it: names for people, addresses for the tick."""
@@ -73,6 +110,9 @@ class Plant:
     reset: tuple[int, int] = (0, 0)  # address of the reset function and its self; 0 = none
     status: dict[int, str] = field(default_factory=dict)  # sentences for status codes of its own
     scene: tuple[dict[str, Any], ...] = ()  # what its bodies look like: entries of plant/look.py
+    grids: tuple[Grid, ...] = ()  # ground that changes
+    arrows: Arrows | None = None  # contact forces
+    props: Props | None = None  # bodies that rarely move
     owner: object = None  # keeps the memory behind the addresses alive
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from plant.smooth.rows import keep_smooth, smooth_rows
 from plant.stages import call_stage
 from plant.touch import choose_tangent, contact_row
 
-SPRING, CONTACT, TANGENT, SMOOTH = 3, 5, 6, 8
+SPRING, CONTACT, TANGENT, HYDRAULIC, SMOOTH = 3, 5, 6, 7, 8
 RIGID, FOUNDATION = 0, 6
 STEPS = 7
 TOUCHING = 0.005  # share of the margin across which adhesion still holds
@@ -148,8 +148,12 @@ def keep_rows(e):
             contact.impulse[c, 0] = contact.impulse[c, 1] = 0.0  # one that does not push has no rows
             if law[contact.pair[c]] != FOUNDATION:
                 keep_smooth(e, c)
+    pushed, per_second = e.data.target.pushed, 1.0 / e.model.setup.h
+    pushed[:] = 0.0
     for k in range(rows.count[0]):
         c = rows.of[k]
+        if rows.slot[k] >= 0 and (rows.kind[k] <= SPRING or rows.kind[k] == HYDRAULIC):
+            pushed[c] = rows.side[k] * rows.value[k] * per_second
         if rows.kind[k] < SPRING:
             rows.kept[c] = rows.state[k]
         elif rows.kind[k] == CONTACT or rows.kind[k] == SMOOTH:

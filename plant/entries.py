@@ -125,7 +125,8 @@ def cylinders(world: World) -> Cylinders:
 
     return Cylinders(
         actuator=np.array([acts.index(c.name) for c in made], np.int64),
-        **{name: column(name) for name in Cylinders._fields if name != "actuator"},
+        crank=np.array([c.crank for c in made], float).reshape(-1, 3),
+        **{name: column(name) for name in Cylinders._fields if name not in ("actuator", "crank")},
     )
 
 
@@ -139,6 +140,8 @@ def chambers(world: World) -> Chambers:
         supply=np.array([c.supply for c in made], float),
         flow=np.zeros((n, 2)),
         give=np.zeros((n, 2)),
+        out=np.zeros(n),
+        slope=np.ones(n),
     )
 
 

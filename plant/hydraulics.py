@@ -12,6 +12,9 @@ still. Both chambers are taken implicitly, linearised at the pressures of now: p
 a = (h bulk / V) / (1 + (h bulk / V) s), s = -dQ/dp. The force at the end of the step is then F0 - K u+, one soft row on
 the slide of the joint, so that the step is stable for any bulk modulus. First order: a trapped column of natural
 frequency w is damped by w h / 2 of critical.
+
+A cylinder between two pins of a hinge (`crank`) acts on the hinge's angle instead: with r = dL/dangle its piston moves
+at r w, its torque is r F, and the row is u+ = r w+ divided by r.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 from hilnode.jit import inline, kernel
 from hilnode.record import F1, F2, I1
+from plant.crank import reach
 
 HYDRAULIC = 7
 FULLY_SHUT = 1e-9  # a valve nearer to its middle than this passes nothing
@@ -40,6 +44,8 @@ class Cylinders(NamedTuple):
     relief_gain: F1  # [m^3/(s Pa)]
     valve_gain: F1  # [m^3/(s sqrt(Pa))] at full opening
     laminar: F1  # [Pa] below this drop the flow is linear
+    crank: F2  # [c, 3] arms [m] and phase [rad] of its hinge; 0 = it lies along a slide
+    closed: F1  # [m] length with the piston in, from pin to pin; 0 on a slide
 
 
 class Chambers(NamedTuple):
@@ -50,6 +56,8 @@ class Chambers(NamedTuple):
     supply: F1  # [c] pump pressure [Pa], set from outside
     flow: F2  # [c, 2] into A and B in the last step [m^3/s]
     give: F2  # [c, 2] a: pressure for each m^3/s of flow, over the step
+    out: F1  # [c] piston out by [m]
+    slope: F1  # [c] its change with the joint's coordinate: 1 on a slide, dL/dangle on a hinge [m/rad]
 
 
 @inline
@@ -78,9 +86,13 @@ def _chamber(cylinder, chamber, c, side, h, volume):
 
 
 @kernel
-def cylinder_row(e, c, x):
-    """Compliance and right-hand side of the row of cylinder `c`, whose piston is out by `x`."""
+def cylinder_row(e, c, where):
+    """Compliance and right-hand side of the row of cylinder `c` on a joint's coordinate that is at `where`."""
     cylinder, chamber, h = e.model.cylinder, e.data.chamber, e.model.setup.h
+    crank = cylinder.crank[c]
+    length, slope = reach(crank[0], crank[1], crank[2], where)
+    x = length - cylinder.closed[c]
+    chamber.out[c], chamber.slope[c] = x, slope
     a, b, dead = cylinder.area_a[c], cylinder.area_b[c], cylinder.dead[c]
     # A piston beyond its stroke is for limits to stop; the dead volume is the least there is.
     out = min(max(x, 0.0), cylinder.stroke[c])
@@ -89,7 +101,7 @@ def cylinder_row(e, c, x):
     force = a * (chamber.pressure[c, 0] + chamber.give[c, 0] * chamber.flow[c, 0])
     force -= b * (chamber.pressure[c, 1] + chamber.give[c, 1] * chamber.flow[c, 1])
     stiff = a * a * chamber.give[c, 0] + b * b * chamber.give[c, 1]
-    return 1.0 / (h * stiff), force / stiff
+    return 1.0 / (h * stiff * slope * slope), force / (stiff * slope)
 
 
 @kernel
@@ -105,7 +117,8 @@ def keep_pressures(e):
 
 @inline
 def keep_pressure(cylinder, chamber, c, u):
-    """Pressures of one cylinder after a step at the speed `u`. Oil does not pull."""
+    """Pressures of one cylinder after a step in which its joint moved at the speed `u`. Oil does not pull."""
+    u *= chamber.slope[c]
     p, flow, give = chamber.pressure[c], chamber.flow[c], chamber.give[c]
     p[0] = max(0.0, p[0] + give[0] * (flow[0] - cylinder.area_a[c] * u))
     p[1] = max(0.0, p[1] + give[1] * (flow[1] + cylinder.area_b[c] * u))

@@ -132,6 +132,7 @@ class Targets(NamedTuple):
     gain: F1  # [actuator] position motors: 1/s towards the target; 0 = a speed motor
     low: F1  # [actuator] least force
     high: F1  # [actuator] greatest force
+    pushed: F1  # [actuator] told by the engine: the force of the last step [N, N m], on b along the coordinate
 
 
 class Materials(NamedTuple):

@@ -16,6 +16,7 @@ KINDS = Kinds(
     {
         "crane_arm": "plant.machines.crane_arm:create",
         "double_pendulum": "plant.machines.double_pendulum:create",
+        "excavator": "plant.machines.excavator.plant:create",
     },
 )
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from hilnode.signals import nearest
 from plant.collide.scene import EVERYTHING
 from plant.collide.shapes import Plane, Shape, Sphere
+from plant.crank import NO_CRANK, Crank, crank_of
 from plant.model import DISTANCE, Bound, Turning
 from plant.smooth.material import LAWS, NO_LAW, ForceLaw, LawError, force_law
 
@@ -138,6 +139,8 @@ class Cylinder:
     valve_gain: float  # [m^3/(s sqrt(Pa))]
     laminar: float  # [Pa]
     pressure: tuple[float, float]  # [Pa] at the start
+    crank: Crank = NO_CRANK  # on a hinge
+    closed: float = 0.0  # [m] from pin to pin with the piston in, on a hinge
 
 
 @dataclass(frozen=True)
@@ -640,8 +643,13 @@ class World:
         bulk: float = 1.4e9,
         tank: float = 1e5,
         line_volume: float = 1e-3,
+        pins: tuple[ArrayLike, ArrayLike] | None = None,
+        closed: float = 0.0,
     ) -> str:
         """A cylinder with pressures on the slide `z` of a joint, which is 0 with the piston in and `stroke` when out.
+
+        On a hinge it turns the second body against the first: `pins` are the points of the first and of the second
+        body that it stands between, `closed` [m] is its length from pin to pin with the piston in.
 
         Diameters of `bore` and `rod` and `stroke` [m]; `flow` [m^3/s] through the open valve at full supply pressure.
         The valve (-1 .. 1) and the supply pressure [Pa] are set while running. Give the joint a limit for the ends.
@@ -652,8 +660,22 @@ class World:
                 raise WorldError(f"cylinder {name!r}: {what} {value} must be positive")
         if not (0 <= rod < bore and 0 <= tank < supply and supply < relief and min(pressure) >= 0):
             raise WorldError(f"cylinder {name!r}: needs rod < bore, tank < supply < relief, pressures not negative")
+        crank = NO_CRANK
+        if pins is not None:
+            if joint not in self.joints:
+                raise WorldError(f"cylinder {name!r}: no joint {joint!r}: {nearest(joint, list(self.joints))}")
+            hinge = self.joints[joint]
+            try:
+                crank = crank_of(hinge.at, rotated(hinge.quat, np.array([0.0, 0.0, 1.0])), *pins)
+            except ValueError as error:
+                raise WorldError(f"cylinder {name!r}: {error}") from error
+            if not 0 < closed <= crank.length(0.0) <= closed + stroke:
+                raise WorldError(
+                    f"cylinder {name!r}: its pins are {crank.length(0.0):.4g} m apart, which must lie between closed "
+                    f"{closed} and {closed + stroke} m"
+                )
         area = math.pi / 4 * bore**2
-        self._actuate(Actuator(name, joint, _axis("z"), Bound.HYDRAULIC))
+        self._actuate(Actuator(name, joint, _axis("z" if pins is None else "turn"), Bound.HYDRAULIC))
         self.cylinders[name] = Cylinder(
             name,
             area_a=area,
@@ -668,6 +690,8 @@ class World:
             valve_gain=flow / math.sqrt(supply - tank),
             laminar=1e4,
             pressure=pressure,
+            crank=crank,
+            closed=closed,
         )
         return name
 

@@ -39,7 +39,10 @@ def wait_for(look: Callable[[], T], what: str, seconds: float = 60.0) -> T:
 
 
 def config_text(name: str, text: str = "", *, autostart: bool = False, on_trip: str = "hold") -> str:
-    """A node of its own: no bridge, no automatic start, stays after a trip, bears a busy machine; more in `text`."""
+    """A node of its own: no bridge, no page, no automatic start, stays after a trip, bears a busy machine.
+
+    More in `text`.
+    """
     head = {
         "node.name": f'"{name}"',
         "node.autostart": str(autostart).lower(),
@@ -47,8 +50,11 @@ def config_text(name: str, text: str = "", *, autostart: bool = False, on_trip: 
         "safety.on_trip": f'"{on_trip}"',
         "safety.watchdog_ms": "300",
         "bridge.enabled": "false",
+        "web.enabled": "false",
     }
     kept = {key: value for key, value in head.items() if key not in text}
+    if "web." in text:
+        del kept["web.enabled"]
     if "bridge." in text:
         del kept["bridge.enabled"]
         if "bridge.commands" not in text:

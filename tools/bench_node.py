@@ -63,6 +63,10 @@ max_overruns = 0
 enabled = {"true" if bridge else "false"}
 publish = "{PUBLISH}"
 {more}
+[web]
+enabled = false
+[web]
+enabled = false
 """
     )
     return path

@@ -134,7 +134,7 @@ def publish(node: str, endpoint: str) -> dict[str, Any]:
     socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
     socket.bind(endpoint)
     spec = {"node": node, "schema": WIDE_SCHEMA.as_dict(), "scene": [], "state_hz": 100.0, "raw": True}
-    publisher = Publisher(spec | {"parameters": [], "ecus": []}, socket)
+    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, socket)
     print("ready", flush=True)
     publisher.work(dict)
     return {}

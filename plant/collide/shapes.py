@@ -338,11 +338,14 @@ class Mesh(_Boxed):
 class Field(_Boxed):
     """Ground by heights [nx, ny] on a grid, x along the first index; `spacing` is one number or one each for x and y.
 
-    The grid lies about z's axis: its middle is x = y = 0.
+    The grid lies about z's axis: its middle is x = y = 0. Heights that change while running must stay within `low` and
+    `high` [m], which are those of now if nothing is said: what lies beyond is not searched.
     """
 
     heights: ArrayLike
     spacing: float | tuple[float, float]
+    low: float | None = None
+    high: float | None = None
     kind: ClassVar[Kind] = Kind.FIELD
 
     def __post_init__(self) -> None:
@@ -357,6 +360,15 @@ class Field(_Boxed):
         x, y = self.spacing if isinstance(self.spacing, tuple) else (self.spacing, self.spacing)
         _positive(self, spacing=x)
         _positive(self, spacing=y)
+        low = float(heights.min() if self.low is None else self.low)
+        high = float(heights.max() if self.high is None else self.high)
+        if not (low <= heights.min() and heights.max() <= high):
+            raise ValueError(
+                f"Field: its heights from {heights.min():g} to {heights.max():g} m must lie within low {low:g} "
+                f"and high {high:g}"
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
         object.__setattr__(self, "heights", heights)
         object.__setattr__(self, "spacing", (float(x), float(y)))
 
@@ -367,8 +379,7 @@ class Field(_Boxed):
     def corners(self) -> Floats:
         heights = np.asarray(self.heights)
         x, y = (0.5 * step * (n - 1) for step, n in zip(self.steps(), heights.shape, strict=True))
-        low, high = heights.min(), heights.max()
-        return np.array([[a, b, c] for a in (-x, x) for b in (-y, y) for c in (low, high)])
+        return np.array([[a, b, c] for a in (-x, x) for b in (-y, y) for c in (self.low, self.high)], float)
 
 
 def mesh_from_file(

@@ -354,9 +354,12 @@ def solve_accelerations(e, n):
 
 @kernel
 def keep_drives(e, n):
-    """Pressures of cylinders at the end of the step, by the speeds that it has found."""
-    r, act = n.row, e.model.actuator
+    """What actuators pushed with; pressures of cylinders at the end of the step, by the speeds that it has found."""
+    r, act, pushed = n.row, e.model.actuator, e.data.target.pushed
+    pushed[:] = 0.0
     for i in range(r.count[0]):
+        if r.actuator[i] >= 0:
+            pushed[r.actuator[i]] = -r.force[i]
         if r.role[i] == OIL:
             keep_pressure(e.model.cylinder, e.data.chamber, act.cylinder[r.actuator[i]], r.rate[i])
 

@@ -29,6 +29,7 @@ def recorded_node(folder: Path, *more: str) -> Iterator[tuple[int, Node, Path]]:
         "node.name": f"rec{os.getpid()}-{free_port()}",
         "bridge.publish": publish,
         "bridge.commands": commands,
+        "web.enabled": "false",
         "node.max_overruns": 0,
         "safety.watchdog_ms": 1000,
         "log.ring_seconds": 60,  # on a busy machine a new recorder may take longer than the usual ten

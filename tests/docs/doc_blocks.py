@@ -115,11 +115,12 @@ class Bench:
         text = page.read_text("utf-8")
         self._node = f"docs-{os.getpid()}-{page.stem.lower()}"[:40]
         ports = re.findall(r"(?:127\.0\.0\.1:|\bport = )(\d+)", text)
-        self._ports = {port: free_port() for port in {"9872", "9873", "9874", *ports}}
+        self._ports = {port: free_port() for port in {"9872", "9873", "9874", "8080", *ports}}
         self._publishes = any(port in text for port in ("9872", "9873", "9874"))
+        self._page = 'address = "http://127.0.0.1:8080"' if ":8080" in text else "enabled = false"
         self._count = 0
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
-        self.write("default.toml", (TOP / "configs" / "default.toml").read_text("utf-8"))
+        self.write("default.toml", (TOP / "configs" / "pendulum.toml").read_text("utf-8"))
 
     def write(self, name: str, text: str) -> None:
         """Write a file with private names in it."""
@@ -131,10 +132,12 @@ class Bench:
         return re.sub("|".join(rf"\b{p}\b" for p in self._ports), lambda m: self._ports[m[0]], text)
 
     def _private_config(self, text: str) -> str:
-        """With a node name of its own; and published only where the page is about that, which saves a process."""
+        """With a node name of its own; published and shown only where the page is about that, which saves processes."""
         mine = f'[node]\nname = "{self._node}"\n'
         text, found = re.subn(r"^\[node\]\n(name = .*\n)?", mine, text, flags=re.MULTILINE)
         text += "" if found else f"\n{mine}"
+        if "[web]" not in text:
+            text += f"\n[web]\n{self._page}\n"
         if "[bridge]" in text:
             return text
         open_ones = "\n".join(

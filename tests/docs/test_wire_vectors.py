@@ -13,6 +13,7 @@ from doc_blocks import TOP, blocks_of
 
 from bridge.commands import _answer, _refusal
 from bridge.requests import OPERATIONS, REASONS, REQUIRED, Role, check
+from bridge.terrain import GridSender
 from bridge.wire import Packer
 from hilnode.ecu_line import LineReport
 from hilnode.events import Happening
@@ -22,7 +23,9 @@ from hilnode.signals import Signal
 from hilnode.tick.layout import Event
 
 PAGE = TOP / "docs" / "wire-protocol.md"
-TOPICS = ("state", "raw", "timing", "schema", "driver", "event", "ecu", "scene", "bridge")
+TOPICS = (
+    "state", "raw", "timing", "schema", "driver", "event", "ecu", "scene", "bridge", "terrain", "arrows", "props",
+)  # fmt: skip
 HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500, 1_000_029_000, 1_000_010, 32, 2, 0, 0)
 CART = {"body": "cart", "kind": "box", "size": [1.0, 0.5, 0.25], "p": [0.0, 0.0, 0.125], "q": [1.0, 0.0, 0.0, 0.0],
         "colour": [0.5, 0.5, 0.5]}  # fmt: skip
@@ -39,6 +42,20 @@ def vector(topic: str) -> bytes:
 def meaning(topic: str) -> dict[str, Any]:
     (text,) = (b.text for b in blocks_of(PAGE) if b.info == f"json {topic}")
     return json.loads(text)
+
+
+def shown(topic: str) -> dict[str, Any]:
+    """What stands beside the row: a grid of 3 x 2 samples that has changed once, one arrow, one prop."""
+    if topic == "arrows":
+        at, force = np.array([1.0, 2.0, 0.5], "<f4"), np.array([0.0, 0.0, 1500.0], "<f4")
+        return {"count": 1, "at": at.tobytes(), "force": force.tobytes()}
+    if topic == "props":
+        return {"props": {"stone": {"p": [1.0, 2.0, 0.25], "q": [1.0, 0.0, 0.0, 0.0]}}}
+    sender = GridSender({"name": "ground", "nx": 3, "ny": 2, "tile": 2})
+    heights = np.array([[0.0, 0.1], [0.2, 0.3], [-0.1, 1.5]])
+    whole = [sender.change(i, 0, heights[2 * i : 2 * i + 2]) for i in (0, 1)]
+    changed = sender.change(0, 0, heights[:2] - [[0.0, 0.0], [0.0123, 0.0]])
+    return {"grid": "ground", "coder": 7, "tiles": [whole[1], changed]}
 
 
 def packed(topic: str) -> list[bytes]:
@@ -68,6 +85,8 @@ def packed(topic: str) -> list[bytes]:
         return packer.pack("bridge", row[3] * 1e-9, 1000, COUNTED)
     if topic in ("schema", "scene"):
         return getattr(packer, topic)(row[3] * 1e-9, 1000)
+    if topic in ("terrain", "arrows", "props"):
+        return packer.pack(topic, row[3] * 1e-9, 1000, shown(topic))
     return packer.raw(row) if topic == "raw" else packer.state(row)
 
 
@@ -82,6 +101,10 @@ def test_the_bytes_mean_what_the_page_says(topic: str) -> None:
     if topic == "raw":
         assert decoded["row"] == ROW
         decoded["row"] = f"{len(ROW)} bytes"
+    for form, of in (("<f4", [decoded] if topic == "arrows" else []), ("<i4", decoded.get("tiles", []))):
+        for table in of:  # binary fields as the numbers that they hold
+            narrow = "<i2" if table.get("delta") else form
+            table |= {k: np.frombuffer(v, narrow).tolist() for k, v in table.items() if isinstance(v, bytes)}
     assert decoded == meaning(topic)
 
 
@@ -125,6 +148,7 @@ def test_every_field_is_explained(topic: str) -> None:
             "valve",
             "valve.ao0",
             "anna:1f2e",
+            "stone",
         }  # names of things, not of fields
         return named.union(*map(fields, value.values()))
 

@@ -10,7 +10,11 @@ from support import make_config, wait_for
 
 from drivers import registry
 from drivers.base import OptionError
-from drivers.virtual_operator import Operator
+from drivers.runner import Runner
+from drivers.twin import Twin
+from drivers.virtual_operator import BLIND, Operator, PhaseTimeout
+from hilnode.health import HEALTH_WORDS, H, Health
+from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 
 
@@ -221,3 +225,239 @@ from = "hand.torque"
         node.run()
         seen: set[float] = set()
         wait_for(lambda: seen.add(node.last_row().get("pendulum.shoulder.torque", 0.0)) or {1.0, -1.0} <= seen, "both")
+
+
+# -- phases: what they do is in test_phases.py ----------------------------------------------------------------------
+
+
+LIFT = {"name": "lift", "hold": {"horn": 1.0}, "go": {"stick": {"see": "angle", "to": 0.5, "gain": 4.0}}}
+WORK = {"sees": {"angle": "rad"}, "phases": [LIFT], "ramp_s": 0.0}
+CYCLE_FILE = """sees = { angle = "rad" }
+ramp_s = 0.0
+phases = [
+  { name = "lift", hold = { horn = 1.0 }, go = { stick = { see = "angle", to = 0.5, gain = 4.0 } } },
+]
+"""
+
+
+class Hands:
+    """An operator at work, as its runner treats it."""
+
+    def __init__(self, **options: object) -> None:
+        self.driver = make(**{**WORK, **options})
+        self.values = np.zeros(len(self.driver.inputs))
+        self.stamps = np.zeros(len(self.driver.inputs), np.int64)
+        self.driver.open()
+
+    def see(self, *values: float, live: bool = True) -> None:
+        self.driver.live = live
+        self.driver.write(np.array(values))
+
+    def read(self) -> dict[str, float]:
+        assert self.driver.read(self.values, self.stamps)
+        return dict(zip((s.name for s in self.driver.inputs), self.values.tolist(), strict=True))
+
+
+def test_channels_of_phases_are_what_they_move_see_and_tell():
+    driver = make(**WORK, channels=["stick", {"name": "horn", "low": 0, "high": 1}])
+    assert [s.name for s in driver.inputs] == ["stick", "horn", "phase", "cycle", "timeouts"]
+    assert [(s.name, s.unit) for s in driver.outputs] == [("angle", "rad")]
+
+
+def test_phases_in_a_file_are_the_same(tmp_path):
+    (tmp_path / "cycle.toml").write_text(CYCLE_FILE)
+    driver, twin = make(file=str(tmp_path / "cycle.toml")), make(**WORK)
+    assert driver.phases is not None
+    assert twin.phases is not None
+    assert driver.phases.phases == twin.phases.phases
+    assert (driver.inputs, driver.outputs) == (twin.inputs, twin.outputs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("gain = 4.0", "gain = 0", r"cycle.toml:4: phases\[0\].go.stick.gain = 0: must not be zero.*phase 'lift'"),
+        ("ramp_s = 0.0", "points = []", r"cycle.toml:2: points: is not known here: "),
+        ("ramp_s = 0.0", "ramps = 1", r"cycle.toml:2: ramps = 1: is not known here: did you mean 'ramp_s'"),
+        ("phases = [", "phase = [", r"cycle.toml:1: sees: is not known here"),
+    ],
+)
+def test_what_is_wrong_in_a_file_with_phases_is_found_by_line(tmp_path, old, new, says):
+    (tmp_path / "cycle.toml").write_text(CYCLE_FILE.replace(old, new))
+    with pytest.raises(OptionError, match=says):
+        make(file=str(tmp_path / "cycle.toml"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({**WORK, "points": POINTS}, "drivers.hand.points = .*: has no meaning for phases"),
+        ({**WORK, "loop": True}, "drivers.hand.loop = True: has no meaning for phases; loop_from"),
+        ({**WORK, "file": "x.toml"}, "drivers.hand.phases: the script is in the file"),
+        ({"points": POINTS, "sees": {"x": "m"}}, "drivers.hand.sees = .*: is for an operator with phases"),
+        ({**WORK, "phases": [{"name": "a"}]}, "drivers.hand.phases: move nothing"),
+        ({**WORK, "phase": 1}, "did you mean 'phases'"),
+    ],
+)
+def test_phases_and_scripts_do_not_mix(options, says):
+    with pytest.raises(OptionError, match=says):
+        make(**options)
+
+
+def test_it_waits_until_the_node_runs_and_begins_anew_when_it_runs_again():
+    hands = Hands(phases=[{"name": "wait", "for_s": 0.005}, LIFT])
+    hands.see(0.0, live=False)
+    waiting = {"horn": 0.0, "stick": 0.0, "phase": 1.0, "cycle": 0.0, "timeouts": 0.0}
+    assert [hands.read() for _ in range(9)] == [waiting] * 9
+    assert hands.driver.trouble == ""
+
+    def lifts() -> bool:
+        hands.see(0.25)
+        return hands.read() == {"horn": 1.0, "stick": 1.0, "phase": 2.0, "cycle": 0.0, "timeouts": 0.0}
+
+    wait_for(lifts, "the second phase")
+    hands.see(0.4)
+    assert hands.read()["stick"] == pytest.approx(0.4)
+    hands.see(0.0, live=False)
+    assert hands.read() == {**waiting, "phase": 2.0}
+    hands.see(0.25)
+    assert hands.read()["phase"] == 1.0
+    wait_for(lifts, "the second phase")
+
+
+def test_eyes_that_are_not_written_any_more_are_trouble_until_they_are():
+    hands = Hands()
+    hands.see(0.25)
+    assert hands.read()["stick"] == 1.0
+    assert hands.driver.trouble == ""
+    time.sleep(BLIND * 1e-9)
+    assert hands.read() == {"horn": 0.0, "stick": 0.0, "phase": 1.0, "cycle": 0.0, "timeouts": 0.0}
+    assert "it sees nothing: not written for 200 ms" in hands.driver.trouble
+    hands.see(0.25)
+    assert hands.read()["stick"] == 1.0
+    assert hands.driver.trouble == ""
+
+
+def test_eyes_that_were_never_written_are_trouble():
+    hands = Hands()
+    wait_for(lambda: hands.read()["stick"] == 0.0 and hands.driver.trouble, "trouble")
+
+
+def test_an_eye_that_sees_no_number_is_trouble():
+    hands = Hands()
+    hands.see(math.nan)
+    assert hands.read()["stick"] == 0.0
+    assert hands.driver.trouble == "what it sees is no number: angle"
+
+
+def test_a_phase_that_took_too_long_is_told_once_and_counted():
+    hands = Hands(phases=[{**LIFT, "at_most_s": 0.005}, {"name": "rest", "hold": {"horn": 1.0}}])
+
+    def read() -> bool:
+        hands.see(0.0)
+        return hands.read()["phase"] > 1.0
+
+    with pytest.raises(PhaseTimeout, match=r"phase 'lift' was not over after 0\.005 s"):
+        wait_for(read, "the timeout")
+    assert read()
+    assert hands.read()["timeouts"] == 1.0
+
+
+def test_without_eyes_phases_are_played_like_a_script():
+    hands = Hands(sees={}, phases=[{"name": "honk", "hold": {"horn": 1.0}, "for_s": 0.01}, {"name": "rest"}])
+    assert hands.driver.outputs == ()
+    assert hands.read()["horn"] == 1.0
+    wait_for(lambda: hands.read()["cycle"] == 1.0, "the end")
+    assert hands.read()["horn"] == 0.0
+
+
+def test_an_eye_that_nothing_drives_is_told_by_its_name(name):
+    inbox = Mailbox.create(f"{name}.in", channels=5)
+    outbox = Mailbox.create(f"{name}.out", channels=1)
+    runner = Runner(
+        make(**{**WORK, "sees": {"angle": "rad", "fill": "1"}}),
+        inbox=inbox,
+        outbox=outbox,
+        used=np.array([0]),
+        safe=np.zeros(2),
+        health=np.zeros(HEALTH_WORDS, np.int64),
+        live=lambda: True,
+        period=0.005,
+    )
+    runner.start()
+    try:
+        wait_for(lambda: runner.health[H.STATE] == Health.DEGRADED, "trouble")
+        assert 'it does not see fill: nothing is written there; [signals.outputs."hand.fill"]' in runner.trouble
+    finally:
+        assert runner.stop(time.monotonic() + 20.0)
+        inbox.close()
+        outbox.close()
+
+
+def test_the_twin_of_one_that_looks_has_its_channels():
+    real, twin = registry.create_pair("operator", "hand", WORK)
+    assert isinstance(twin, Twin)
+    assert (twin.inputs, twin.outputs) == (real.inputs, real.outputs)
+
+
+JOINT = """
+plant.kind = "joint_plant:create"
+safety.watchdog = false
+safety.bumpless_ms = 0
+log.timing = false
+[drivers.hand]
+kind = "operator"
+sees = { angle = "rad" }
+loop_from = "up"
+ramp_s = 0.05
+phases = [
+  { name = "wait", for_s = 0.05 },
+  { name = "up", go = { stick = { see = "angle", to = 0.2, gain = 8.0, within = 0.02 } } },
+  { name = "down", go = { stick = { see = "angle", to = -0.2, gain = 8.0, most = 0.8, within = 0.02 } } },
+]
+[signals.inputs."joint.stick"]
+from = "hand.stick"
+stale_ms = 1000
+[signals.inputs."joint.phase"]
+from = "hand.phase"
+[signals.inputs."joint.cycle"]
+from = "hand.cycle"
+[signals.outputs."hand.angle"]
+from = "joint.angle"
+"""
+
+
+def test_it_closes_the_loop_over_a_plant(tmp_path, name):
+    with Node(make_config(tmp_path, name, JOINT)) as node:
+        node.start()
+        node.arm()
+        node.run()
+        ends: dict[float, list[float]] = {2.0: [0.0], 3.0: [0.0]}
+
+        def watch() -> bool:
+            row = node.last_row()
+            if row.get("joint.phase") in ends:
+                ends[row["joint.phase"]].append(row["joint.angle"])
+            return row.get("joint.cycle", 0.0) >= 3.0
+
+        wait_for(watch, "three cycles")
+        assert node.driver_states()["hand"][0] == Health.UP
+        assert -0.5 < min(ends[3.0]) < -0.17  # to where it was told; a busy machine looks late, it does not run away
+        assert 0.17 < max(ends[2.0]) < 0.5
+        node.disarm()
+        node.arm()
+        node.run()
+        wait_for(lambda: node.last_row()["joint.cycle"] < 3.0, "it to begin anew")
+
+
+def test_a_machine_that_does_not_move_runs_out_of_time(tmp_path, name):
+    text = JOINT.replace("within = 0.02 } } },", "within = 0.02 } }, at_most_s = 0.1 },")
+    text = f'plant.parameters = {{ "joint.speed" = 0.0 }}\n{text}'
+    with Node(make_config(tmp_path, name, text)) as node:
+        node.start()
+        node.arm()
+        node.run()
+        health = node.runners["hand"].health
+        wait_for(lambda: health[H.ERRORS] >= 3 and node.last_row()["joint.cycle"] >= 2, "phases to end by time")
+        assert node.driver_states()["hand"][1].startswith("PhaseTimeout: phase '")
+        assert node.state.name == "RUNNING"

@@ -104,3 +104,66 @@ def test_a_cylinder_that_cannot_be_is_refused() -> None:
     world.prismatic("slide", None, "piston", at=(0, 0, 0), axis=(0, 0, 1))
     with pytest.raises(WorldError, match=r"'ram'.*rod < bore"):
         world.hydraulic_cylinder("ram", "slide", bore=0.05, rod=0.06, stroke=1, flow=1e-3)
+
+
+def beam(stepper: str) -> Engine:
+    """A level beam of 2 t and 4 m on a hinge, held by a cylinder from the ground below it to its underside."""
+    world = World()
+    world.body("beam", mass=2000, inertia=(100, 2700, 2700), com=(2, 0, 0), pos=(0, 0, 2))
+    world.hinge("foot", None, "beam", at=(0, 0, 2), axis=(0, -1, 0))
+    world.hydraulic_cylinder(
+        "ram", "foot", bore=BORE, rod=ROD, stroke=1.2, closed=1.2, flow=1e-3, pins=((0.5, 0, 0.5), (1.5, 0, 1.9))
+    )
+    return world.compile(1e-3, stepper=stepper)
+
+
+@pytest.mark.parametrize("stepper", ["spook", "ali3p"])
+def test_a_cylinder_between_pins_bears_a_beam_by_its_lever(stepper: str) -> None:
+    """Shut valve: the force along the cylinder times its arm about the hinge is the moment of the weight."""
+    engine = beam(stepper)
+    d = engine.content.data
+    d.chamber.valve[0] = 0.3  # let it find its pressure
+    advance(engine, 0.4)
+    d.chamber.valve[0] = 0.0
+    advance(engine, 12.0)  # the column rings for long
+    angle = float(d.state.angle[0, 0])
+    pin = np.array([0.0, 2.0]) + [
+        1.5 * math.cos(angle) + 0.1 * math.sin(angle),
+        1.5 * math.sin(angle) - 0.1 * math.cos(angle),
+    ]
+    way = pin - [0.5, 0.5]
+    arm = (pin[0] * way[1] - (pin[1] - 2.0) * way[0]) / np.hypot(*way)
+    force = AREA_A * d.chamber.pressure[0, 0] - AREA_B * d.chamber.pressure[0, 1]
+    assert force * arm == pytest.approx(2000 * 9.80665 * 2 * math.cos(angle), rel=2e-3)
+    assert d.chamber.out[0] == pytest.approx(np.hypot(*way) - 1.2, abs=1e-6)
+    assert d.target.pushed[0] == pytest.approx(2000 * 9.80665 * 2 * math.cos(angle), rel=2e-3)
+
+
+@pytest.mark.parametrize("stepper", ["spook", "ali3p"])
+def test_oil_that_goes_in_lifts_the_beam_by_its_volume(stepper: str) -> None:
+    engine = beam(stepper)
+    d = engine.content.data
+    advance(engine, 0.5)
+    before, pressed, d.chamber.valve[0] = float(d.chamber.out[0]), float(d.chamber.pressure[0, 0]), 0.5
+    oil = 0.0
+    for _ in range(2000):
+        assert engine.step() == 0
+        oil += 1e-3 * float(d.chamber.flow[0, 0])
+    out = float(d.chamber.out[0])
+    squeezed = (LINES + AREA_A * out) * (float(d.chamber.pressure[0, 0]) - pressed) / BULK
+    assert out > before + 0.05
+    assert AREA_A * (out - before) == pytest.approx(oil - squeezed, rel=0.01)
+
+
+def test_pins_that_no_cylinder_fits_between_are_refused() -> None:
+    world = World()
+    world.body("beam", mass=10, inertia=(1, 1, 1))
+    world.hinge("foot", None, "beam", at=(0, 0, 0), axis=(0, 1, 0))
+    with pytest.raises(WorldError, match=r"pins are 0\.5 m apart, which must lie between closed 1.2 and 2.2"):
+        world.hydraulic_cylinder(
+            "ram", "foot", bore=BORE, rod=ROD, stroke=1, closed=1.2, flow=1e-3, pins=((0.3, 0, 0), (0, 0, 0.4))
+        )
+    with pytest.raises(WorldError, match="on the hinge's axis"):
+        world.hydraulic_cylinder(
+            "ram", "foot", bore=BORE, rod=ROD, stroke=1, closed=1.2, flow=1e-3, pins=((0, 2, 0), (0, 0, 0.4))
+        )

@@ -1,0 +1,98 @@
+// The land around: flat ground to the horizon with a hole where the grid that changes lies, and a metre grid on it
+// for scale. Without a grid it is the plane of the scene.
+
+import * as THREE from "three";
+import { grain } from "./soil.js";
+
+const FAR = 400; // [m]
+const PLAIN = [0.5, 0.47, 0.41];
+
+function lines(size, step, colour, opacity) {
+  const grid = new THREE.GridHelper(size, Math.round(size / step), colour, colour);
+  grid.rotateX(Math.PI / 2);
+  grid.material.transparent = true;
+  grid.material.opacity = opacity;
+  grid.material.depthWrite = false;
+  grid.raycast = () => {};
+  return grid;
+}
+
+export class Land {
+  constructor(scene) {
+    this.group = new THREE.Group();
+    scene.add(this.group);
+    this.rules = new THREE.Group(); // the lines, which a reader may not want
+    this.shown = true;
+  }
+
+  /** Lay the land out anew: around the largest grid, or as the planes of the scene say. */
+  rebuild(grids, planes) {
+    this.group.traverse((object) => {
+      object.geometry?.dispose();
+      object.material?.dispose();
+    });
+    this.group.clear();
+    const area = ({ nx, ny, spacing }) => nx * ny * spacing[0] * spacing[1];
+    const hole = [...grids].sort((a, b) => area(b) - area(a))[0];
+    const flat = planes.find(({ q = [1, 0, 0, 0] }) => Math.abs(q[0]) > 0.999);
+    const z = hole ? hole.rim() : (flat?.p?.[2] ?? 0);
+    const ground = new THREE.Mesh(this.#surface(hole), this.#material(hole?.colour ?? flat?.colour ?? PLAIN));
+    ground.position.z = z;
+    ground.receiveShadow = true;
+    ground.userData.ground = "land";
+    this.group.add(ground);
+    if (hole) this.group.add(this.#skirt(hole, z));
+    this.rules = new THREE.Group();
+    this.rules.add(lines(200, 10, 0x22282c, 0.22));
+    if (!hole) this.rules.add(lines(40, 1, 0x22282c, 0.14));
+    this.rules.position.z = z + 0.012;
+    this.rules.visible = this.shown;
+    this.group.add(this.rules);
+  }
+
+  show(on) {
+    this.shown = on;
+    this.rules.visible = on;
+  }
+
+  #material(colour) {
+    const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
+    return new THREE.MeshLambertMaterial({ color, map: grain(), side: THREE.DoubleSide });
+  }
+
+  #surface(hole) {
+    const outline = new THREE.Shape().absarc(0, 0, FAR, 0, 2 * Math.PI);
+    if (hole) {
+      const [x0, y0] = hole.corner;
+      const [x1, y1] = [x0 + (hole.nx - 1) * hole.spacing[0], y0 + (hole.ny - 1) * hole.spacing[1]];
+      const corners = [[x0, y0], [x0, y1], [x1, y1], [x1, y0]].map(([x, y]) => new THREE.Vector2(x, y));
+      outline.holes.push(new THREE.Path(corners));
+    }
+    const geometry = new THREE.ShapeGeometry(outline, 48);
+    const { position, uv } = geometry.attributes;
+    for (let v = 0; v < position.count; v++) uv.setXY(v, position.getX(v) / 3, position.getY(v) / 3);
+    return geometry;
+  }
+
+  /** From the rim of the grid down (or up) to the land, so that no sky shows through. */
+  #skirt({ nx, ny, corner, spacing, heights, colour }, z) {
+    const rim = [];
+    for (let i = 0; i < nx; i++) rim.push([i, 0]);
+    for (let j = 1; j < ny; j++) rim.push([nx - 1, j]);
+    for (let i = nx - 2; i >= 0; i--) rim.push([i, ny - 1]);
+    for (let j = ny - 2; j >= 0; j--) rim.push([0, j]);
+    const points = [];
+    const index = [];
+    rim.forEach(([i, j], k) => {
+      const [x, y] = [corner[0] + i * spacing[0], corner[1] + j * spacing[1]];
+      points.push(x, y, corner[2] + heights[i * ny + j], x, y, z - 0.3);
+      if (k) index.push(2 * k - 2, 2 * k - 1, 2 * k, 2 * k, 2 * k - 1, 2 * k + 1);
+    });
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+    geometry.setIndex(index);
+    geometry.computeVertexNormals();
+    const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace).multiplyScalar(0.8);
+    return new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ color, side: THREE.DoubleSide }));
+  }
+}

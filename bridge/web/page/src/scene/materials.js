@@ -1,0 +1,42 @@
+// What shapes are made of. Entries give a colour and may give a finish; equal ones share a material.
+
+import * as THREE from "three";
+
+const FINISHES = {
+  paint: { roughness: 0.42, metalness: 0.08 },
+  steel: { roughness: 0.38, metalness: 0.85 },
+  rubber: { roughness: 0.92, metalness: 0.0 },
+  glass: { roughness: 0.06, metalness: 0.2, transparent: true, opacity: 0.45 },
+  soil: { roughness: 1.0, metalness: 0.0 },
+  rock: { roughness: 0.9, metalness: 0.0 },
+  wood: { roughness: 0.8, metalness: 0.0 },
+  concrete: { roughness: 0.85, metalness: 0.0 },
+};
+
+export class Materials {
+  #made = new Map();
+
+  constructor(reflections) {
+    this.reflections = reflections;
+  }
+
+  /** The material of an entry; `flat` shows the facets of a mesh whose edges are sharp. */
+  of({ colour = [0.9, 0.62, 0], finish = "paint" }, flat = false) {
+    const key = `${finish} ${flat} ${colour}`;
+    let material = this.#made.get(key);
+    if (!material) {
+      const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
+      const how = FINISHES[finish] ?? FINISHES.paint;
+      material = new THREE.MeshStandardMaterial({ color, flatShading: flat, ...how });
+      material.envMap = this.reflections;
+      material.envMapIntensity = 0.4;
+      this.#made.set(key, material);
+    }
+    return material;
+  }
+
+  dispose() {
+    for (const material of this.#made.values()) material.dispose();
+    this.#made.clear();
+  }
+}

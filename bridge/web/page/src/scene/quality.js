@@ -1,0 +1,65 @@
+// How much the picture may cost. A graphics card draws everything at the screen's own resolution. Where the processor
+// has to do its work, the picture is made plainly from the start: no smoothed edges (they double the cost), every
+// second sample of the ground, a smaller map of shadows that is not drawn anew each time. And wherever pictures come
+// slowly, resolution goes down step by step, and up again when there is time.
+
+const SLOW = 110; // [ms] between pictures
+const FAST = 24;
+const PIXELS = [2, 1, 0.8, 0.65, 0.5]; // of the picture per pixel of the page
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+
+/** Whether WebGL is drawn by the processor. */
+function inSoftware() {
+  const gl = document.createElement("canvas").getContext("webgl2");
+  if (!gl) return false;
+  const about = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = about ? gl.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
+  gl.getExtension("WEBGL_lose_context")?.loseContext();
+  return SOFTWARE.test(name);
+}
+
+export class Quality {
+  #renderer = null;
+  #interval = 30; // [ms] smoothed
+  #last = 0;
+  #count = 0;
+  #since = 0; // pictures at this level
+
+  constructor() {
+    this.plain = inSoftware();
+    this.antialias = !this.plain;
+    this.shadowSize = this.plain ? 1024 : 2048;
+    this.shadowEvery = this.plain ? 3 : 1; // pictures
+    this.stride = this.plain ? 2 : 1; // of the ground's samples
+    this.best = devicePixelRatio > 1 ? 0 : 1;
+    this.level = this.best;
+  }
+
+  attach(renderer) {
+    this.#renderer = renderer;
+    this.#apply();
+  }
+
+  #apply() {
+    this.#since = 0;
+    this.#renderer.setPixelRatio(Math.min(PIXELS[this.level], devicePixelRatio));
+  }
+
+  /** Before a picture, because a new resolution empties the canvas. */
+  before() {
+    const now = performance.now();
+    if (this.#last) this.#interval += 0.15 * (Math.min(now - this.#last, 1000) - this.#interval);
+    this.#last = now;
+    this.#adapt();
+    this.#renderer.shadowMap.autoUpdate = this.shadowEvery === 1;
+    if (this.#count++ % this.shadowEvery === 0) this.#renderer.shadowMap.needsUpdate = true;
+  }
+
+  #adapt() {
+    if (++this.#since < 15) return;
+    if (this.#interval > SLOW && this.level < PIXELS.length - 1) this.level++;
+    else if (this.#interval < FAST && this.#since > 300 && this.level > this.best) this.level--;
+    else return;
+    this.#apply();
+  }
+}

@@ -1,0 +1,93 @@
+// From an entry of the scene to a mesh in its body's frame. Axes as in the simulation: cylinders, capsules and cones
+// along z, rings and links in the plane z = 0; three.js builds round things along y, so those are turned once.
+
+import * as THREE from "three";
+import { RoundedBoxGeometry } from "three/examples/jsm/geometries/RoundedBoxGeometry.js";
+
+const upright = (geometry) => geometry.rotateX(Math.PI / 2);
+
+/** A chain link: a tube along two straight parts of `length` and two half rings of radius `bend`. */
+function linkGeometry(length, bend, wire) {
+  const path = new THREE.CurvePath();
+  const half = 0.5 * length;
+  const arc = (x, from) => {
+    const points = Array.from({ length: 13 }, (_, k) => {
+      const angle = from + (k / 12) * Math.PI;
+      return new THREE.Vector3(x + bend * Math.cos(angle), bend * Math.sin(angle), 0);
+    });
+    return new THREE.CatmullRomCurve3(points);
+  };
+  const line = (x0, x1, y) => new THREE.LineCurve3(new THREE.Vector3(x0, y, 0), new THREE.Vector3(x1, y, 0));
+  path.add(arc(half, -Math.PI / 2));
+  path.add(line(half, -half, bend));
+  path.add(arc(-half, Math.PI / 2));
+  path.add(line(-half, half, -bend));
+  return new THREE.TubeGeometry(path, 48, wire, 10, true);
+}
+
+const GEOMETRIES = {
+  box: (x, y, z) => new RoundedBoxGeometry(x, y, z, 2, Math.min(0.05, 0.18 * Math.min(x, y, z))),
+  sphere: (r) => new THREE.SphereGeometry(r, 28, 18),
+  capsule: (r, length) => upright(new THREE.CapsuleGeometry(r, length, 8, 20)),
+  cylinder: (r, height) => upright(new THREE.CylinderGeometry(r, r, height, 36)),
+  cone: (r, height) => upright(new THREE.ConeGeometry(r, height, 32)),
+  torus: (ring, wire) => new THREE.TorusGeometry(ring, wire, 14, 40),
+  link: linkGeometry,
+};
+
+/** The geometry of a surface; vertices are kept apart where its edges are sharp, so that those look sharp. */
+export function surfaceGeometry({ vertices, faces }) {
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(vertices), 3));
+  geometry.setIndex(Array.from(faces));
+  return creased(geometry, 0.6);
+}
+
+/** Normals averaged over the faces around a vertex that lie within `crease` [rad] of each other. */
+function creased(indexed, crease) {
+  const geometry = indexed.toNonIndexed();
+  const at = geometry.attributes.position;
+  const faces = at.count / 3;
+  const normals = Array.from({ length: faces }, (_, f) => {
+    const [a, b, c] = [0, 1, 2].map((k) => new THREE.Vector3().fromBufferAttribute(at, 3 * f + k));
+    return b.sub(a).cross(c.sub(a)); // as long as twice the area: larger faces weigh more
+  });
+  const around = new Map();
+  const key = (v) => `${at.getX(v).toFixed(5)} ${at.getY(v).toFixed(5)} ${at.getZ(v).toFixed(5)}`;
+  for (let v = 0; v < at.count; v++) {
+    const k = key(v);
+    if (!around.has(k)) around.set(k, []);
+    around.get(k).push(Math.floor(v / 3));
+  }
+  const out = new Float32Array(3 * at.count);
+  const sum = new THREE.Vector3();
+  for (let v = 0; v < at.count; v++) {
+    const own = normals[Math.floor(v / 3)];
+    sum.set(0, 0, 0);
+    for (const f of around.get(key(v))) if (normals[f].angleTo(own) < crease) sum.add(normals[f]);
+    sum.normalize().toArray(out, 3 * v);
+  }
+  geometry.setAttribute("normal", new THREE.BufferAttribute(out, 3));
+  indexed.dispose();
+  return geometry;
+}
+
+/** The mesh of an entry, placed in its body's frame; null for kinds that are no solid shape. */
+export function meshOf(entry, materials, surfaces) {
+  let geometry;
+  if (entry.kind === "mesh") geometry = surfaces.get(entry.mesh);
+  else geometry = GEOMETRIES[entry.kind]?.(...entry.size);
+  if (!geometry) return null;
+  const mesh = new THREE.Mesh(geometry, materials.of(entry));
+  place(mesh, entry);
+  const clear = mesh.material.transparent;
+  mesh.castShadow = !clear;
+  mesh.receiveShadow = !clear;
+  return mesh;
+}
+
+/** Put an object where its entry says: q is w x y z there, x y z w here. */
+export function place(object, { p = [0, 0, 0], q = [1, 0, 0, 0] }) {
+  object.position.set(...p);
+  object.quaternion.set(q[1], q[2], q[3], q[0]);
+}

@@ -1,0 +1,230 @@
+// Ground that changes: one geometry per grid, its vertices sorted tile by tile, so that a changed tile is one stretch
+// of each buffer and nothing else is sent to the graphics card. Normals and colours are made anew for changed tiles
+// and the samples next to them.
+
+import * as THREE from "three";
+import { decodeTerrain, metres } from "../link/decode.js";
+import { grain, tint } from "./soil.js";
+
+const FRESH = 25; // [s] that soil looks moist after it was moved
+const STIRRED = 0.002; // [m] that a sample must move to look moist
+
+class Grid {
+  #dirty = new Set(); // tiles with samples that moved
+  #moist = new Set(); // tiles whose colour is still drying
+
+  constructor({ name, nx, ny, corner, spacing, tile = 16, colour }, stride) {
+    Object.assign(this, { name, nx, ny, corner, spacing, tile, colour, stride });
+    this.tilesX = Math.ceil(nx / tile);
+    this.tilesY = Math.ceil(ny / tile);
+    this.units = new Int32Array(nx * ny); // heights above the corner as on the wire, x slow, y fast: exact for ever
+    this.heights = new Float32Array(nx * ny); // [m] the same
+    this.first = null; // heights as they came first: what was there before anybody dug
+    this.moved = new Float32Array(nx * ny).fill(-1e9); // [s] when a sample moved last
+    this.start = new Int32Array(this.tilesX * this.tilesY + 1); // first vertex of each tile
+    for (let t = 0; t + 1 < this.start.length; t++) {
+      this.start[t + 1] = this.start[t] + this.#width(t) * this.#depth(t);
+      this.#dirty.add(t); // ground that is level is never sent
+    }
+    this.mesh = this.#build();
+  }
+
+  #width(t) {
+    return Math.min(this.tile, this.nx - Math.floor(t / this.tilesY) * this.tile);
+  }
+
+  #depth(t) {
+    return Math.min(this.tile, this.ny - (t % this.tilesY) * this.tile);
+  }
+
+  /** The vertex of sample (i, j). */
+  #vertex(i, j) {
+    const t = Math.floor(i / this.tile) * this.tilesY + Math.floor(j / this.tile);
+    return this.start[t] + (i % this.tile) * this.#depth(t) + (j % this.tile);
+  }
+
+  #build() {
+    const { nx, ny, corner, spacing } = this;
+    const count = nx * ny;
+    const [position, normal, colour, uv] = [3, 3, 3, 2].map((n) => new THREE.BufferAttribute(new Float32Array(n * count), n));
+    for (let i = 0; i < nx; i++) {
+      for (let j = 0; j < ny; j++) {
+        const v = this.#vertex(i, j);
+        position.setXYZ(v, corner[0] + i * spacing[0], corner[1] + j * spacing[1], corner[2]);
+        normal.setXYZ(v, 0, 0, 1);
+        uv.setXY(v, (i * spacing[0]) / 3, (j * spacing[1]) / 3);
+      }
+    }
+    // Each cell is two triangles, cut along the diagonal that the simulation cuts it along; with a stride, cells are
+    // larger, and the last ones reach the rim all the same.
+    const [rows, columns] = [nx, ny].map((n) => [...Array(Math.ceil((n - 1) / this.stride)).keys()].map((k) => k * this.stride).concat(n - 1));
+    const index = new Uint32Array(6 * (rows.length - 1) * (columns.length - 1));
+    for (let r = 0, k = 0; r < rows.length - 1; r++) {
+      for (let c = 0; c < columns.length - 1; c++, k += 6) {
+        const [i, e, j, n] = [rows[r], rows[r + 1], columns[c], columns[c + 1]];
+        const [a, b, d, f] = [this.#vertex(i, j), this.#vertex(e, j), this.#vertex(e, n), this.#vertex(i, n)];
+        index.set([a, b, d, a, d, f], k);
+      }
+    }
+    for (const attribute of [position, normal, colour]) attribute.setUsage(THREE.DynamicDrawUsage);
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", position);
+    geometry.setAttribute("normal", normal);
+    geometry.setAttribute("color", colour);
+    geometry.setAttribute("uv", uv);
+    geometry.setIndex(new THREE.BufferAttribute(index, 1));
+    geometry.boundingSphere = new THREE.Sphere(
+      new THREE.Vector3(corner[0] + 0.5 * nx * spacing[0], corner[1] + 0.5 * ny * spacing[1], corner[2]),
+      Math.hypot(nx * spacing[0], ny * spacing[1]),
+    );
+    const mesh = new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ vertexColors: true, map: grain() }));
+    mesh.receiveShadow = true;
+    mesh.userData.ground = this.name;
+    return mesh;
+  }
+
+  /** A rectangle of the stream: heights or differences to what is here. */
+  set(i0, j0, nx, ny, samples, relative, now) {
+    const { units, heights, tile, tilesY } = this;
+    for (let a = 0, k = 0; a < nx; a++) {
+      let at = (i0 + a) * this.ny + j0;
+      for (let b = 0; b < ny; b++, at++, k++) {
+        const before = heights[at];
+        units[at] = relative ? units[at] + samples[k] : samples[k];
+        heights[at] = metres(units[at]);
+        if (this.first && Math.abs(heights[at] - before) > STIRRED) this.moved[at] = now;
+      }
+    }
+    for (let ti = Math.floor(i0 / tile); ti * tile < i0 + nx; ti++) {
+      for (let tj = Math.floor(j0 / tile); tj * tile < j0 + ny; tj++) this.#dirty.add(ti * tilesY + tj);
+    }
+  }
+
+  /** All of it has come: what changes from now on was moved. */
+  settle() {
+    this.first ??= this.heights.slice();
+  }
+
+  /** Bring what has changed to the picture. */
+  update(now, dry) {
+    const touched = new Set(dry ? this.#moist : []);
+    for (const t of this.#dirty) {
+      this.#moist.add(t);
+      this.#lift(t);
+      // Normals of the samples next door lean on these.
+      const [ti, tj] = [Math.floor(t / this.tilesY), t % this.tilesY];
+      for (let a = Math.max(0, ti - 1); a <= Math.min(this.tilesX - 1, ti + 1); a++) {
+        for (let b = Math.max(0, tj - 1); b <= Math.min(this.tilesY - 1, tj + 1); b++) touched.add(a * this.tilesY + b);
+      }
+    }
+    for (const t of touched) if (!this.#shade(t, now)) this.#moist.delete(t);
+    this.#dirty.clear();
+  }
+
+  #upload(name, t) {
+    const attribute = this.mesh.geometry.attributes[name];
+    attribute.addUpdateRange(3 * this.start[t], 3 * (this.start[t + 1] - this.start[t]));
+    attribute.needsUpdate = true;
+  }
+
+  #lift(t) {
+    const { array } = this.mesh.geometry.attributes.position;
+    this.#each(t, (k, v) => (array[3 * v + 2] = this.corner[2] + this.heights[k]));
+    this.#upload("position", t);
+  }
+
+  /** Normals and colours of a tile; whether some of it is still moist. */
+  #shade(t, now) {
+    const { heights, ny, nx, spacing, first } = this;
+    const { normal, color } = this.mesh.geometry.attributes;
+    let moist = false;
+    this.#each(t, (k, v, i, j) => {
+      const [w, e] = [i > 0 ? ny : 0, i < nx - 1 ? ny : 0];
+      const [s, n] = [j > 0 ? 1 : 0, j < ny - 1 ? 1 : 0];
+      const x = (heights[k - w] - heights[k + e]) / (spacing[0] * ((w + e) / ny));
+      const y = (heights[k - s] - heights[k + n]) / (spacing[1] * (s + n));
+      const long = 1 / Math.sqrt(x * x + y * y + 1);
+      normal.setXYZ(v, x * long, y * long, long);
+      const wet = Math.max(0, 1 - (now - this.moved[k]) / FRESH);
+      moist ||= wet > 0;
+      tint(color.array, 3 * v, this.colour, long, first ? heights[k] - first[k] : 0, wet, heights[k]);
+    });
+    this.#upload("normal", t);
+    this.#upload("color", t);
+    return moist;
+  }
+
+  /** Calls `visit(sample, vertex, i, j)` for each sample of a tile. */
+  #each(t, visit) {
+    const [i0, j0] = [Math.floor(t / this.tilesY) * this.tile, (t % this.tilesY) * this.tile];
+    const [width, depth] = [this.#width(t), this.#depth(t)];
+    let v = this.start[t];
+    for (let i = i0; i < i0 + width; i++) {
+      for (let j = j0; j < j0 + depth; j++) visit(i * this.ny + j, v++, i, j);
+    }
+  }
+
+  /** Sum of all heights above the corner [m]. */
+  sum() {
+    return metres(this.units.reduce((sum, h) => sum + h, 0));
+  }
+
+  /** Mean height of the rim [m], where the land around begins. */
+  rim() {
+    const { heights, nx, ny } = this;
+    let [sum, count] = [0, 0];
+    for (let i = 0; i < nx; i++) [sum, count] = [sum + heights[i * ny] + heights[i * ny + ny - 1], count + 2];
+    for (let j = 0; j < ny; j++) [sum, count] = [sum + heights[j] + heights[(nx - 1) * ny + j], count + 2];
+    return this.corner[2] + sum / count;
+  }
+
+  dispose() {
+    this.mesh.removeFromParent();
+    this.mesh.geometry.dispose();
+    this.mesh.material.dispose();
+  }
+}
+
+/** All grids of a node. */
+export class Terrain {
+  #dried = 0;
+
+  /** `stride`: of how many samples along each side one is drawn. */
+  constructor(scene, stride) {
+    this.scene = scene;
+    this.stride = stride;
+    this.grids = [];
+    this.complete = false; // whether every grid has come in full
+  }
+
+  rebuild(grids) {
+    for (const grid of this.grids) grid.dispose();
+    this.grids = grids.map((given) => new Grid(given, this.stride));
+    for (const { mesh } of this.grids) this.scene.add(mesh);
+    this.complete = false;
+  }
+
+  take(buffer) {
+    const grid = this.grids[new Uint8Array(buffer, 1, 1)[0]];
+    const now = performance.now() / 1e3;
+    if (grid) decodeTerrain(buffer, (...tile) => grid.set(...tile, now));
+  }
+
+  update() {
+    const now = performance.now() / 1e3;
+    const dry = now - this.#dried > 1;
+    if (dry) this.#dried = now;
+    for (const grid of this.grids) grid.update(now, dry);
+  }
+
+  /** The first state has come, and before it every grid in full. */
+  settle() {
+    if (this.complete) return;
+    for (const grid of this.grids) grid.settle();
+    this.complete = true;
+  }
+
+  sum(name) {
+    return this.grids.find((grid) => grid.name === name)?.sum();
+  }
+}

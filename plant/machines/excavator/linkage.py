@@ -1,0 +1,134 @@
+"""The arm in its plane: where all pins are at given angles, and which angles the cylinders allow.
+
+Plane of the uppercarriage: x forward, z up, from the foot of the boom. Angles [rad]: the boom against level, the
+stick against the boom's line and the bucket against the stick's line, all turning up or out; so a stick that is folded
+in and a bucket that is curled in have negative angles.
+
+    stick pin  S = foot + boom length along the boom
+    bucket pin P = S + stick length along the stick
+    ear        E on the bucket; the rocker turns about Q on the stick; the link joins the rocker's tip J with E
+
+J is where circles about Q and E meet, on the side of the cylinder.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plant.machines.excavator.parameters import ParameterError, Parameters
+
+Point = NDArray[np.float64]  # [2] x, z
+
+
+def turned(point: Point, angle: float) -> Point:
+    """A point of a link whose line stands at `angle` against level."""
+    c, s = math.cos(angle), math.sin(angle)
+    return np.array([c * point[0] - s * point[1], s * point[0] + c * point[1]])
+
+
+def flat(point: tuple[float, ...]) -> Point:
+    """The two coordinates in the plane of a point x, y, z."""
+    return np.array([point[0], point[2]])
+
+
+@dataclass(frozen=True)
+class Arm:
+    """All pins of the arm in one posture, from the boom's foot."""
+
+    boom: float  # [rad] angles of the links' lines against level
+    stick: float
+    bucket: float
+    rocker: float
+    link: float
+    stick_pin: Point
+    bucket_pin: Point
+    rocker_pin: Point
+    joint: Point  # of rocker and link
+    ear: Point
+    teeth: Point
+    boom_foot: Point  # of the boom's cylinder, on the uppercarriage
+    boom_rod: Point
+    stick_foot: Point
+    stick_rod: Point
+    bucket_foot: Point
+
+
+def arm_at(p: Parameters, boom: float, stick: float, bucket: float) -> Arm:
+    """The arm at the angles of boom, stick and bucket."""
+    a1, a2, a3 = boom, boom + stick, boom + stick + bucket
+    stick_pin = turned(np.array([p["boom.length"], 0.0]), a1)
+    bucket_pin = stick_pin + turned(np.array([p["stick.length"], 0.0]), a2)
+    rocker_pin = stick_pin + turned(flat(p.point("rocker.pin")), a2)
+    far, at = p.point("bucket.ear")
+    ear = bucket_pin + turned(np.array([far, 0.0]), a3 + math.radians(at))
+    joint = _meeting(rocker_pin, p["rocker.length"], ear, p["link.length"], bucket)
+    rocker = math.atan2(*(joint - rocker_pin)[::-1])
+    link = math.atan2(*(ear - joint)[::-1])
+    return Arm(
+        boom=a1,
+        stick=a2,
+        bucket=a3,
+        rocker=rocker,
+        link=link,
+        stick_pin=stick_pin,
+        bucket_pin=bucket_pin,
+        rocker_pin=rocker_pin,
+        joint=joint,
+        ear=ear,
+        teeth=bucket_pin + turned(np.array([p["bucket.radius"], 0.0]), a3),
+        boom_foot=flat(p.point("boom.cylinder.foot")) - flat(p.point("boom.pin")),
+        boom_rod=turned(flat(p.point("boom.cylinder.rod_pin")), a1),
+        stick_foot=turned(flat(p.point("stick.cylinder.foot")), a1),
+        stick_rod=stick_pin + turned(flat(p.point("stick.cylinder.rod_pin")), a2),
+        bucket_foot=stick_pin + turned(flat(p.point("bucket.cylinder.foot")), a2),
+    )
+
+
+def _meeting(one: Point, r1: float, other: Point, r2: float, bucket: float) -> Point:
+    """Where two circles meet, to the left of the way from one to the other."""
+    way = other - one
+    d = float(np.hypot(*way))
+    if not abs(r1 - r2) < d < r1 + r2:
+        raise ParameterError(
+            f"the bucket's linkage cannot close at a bucket angle of {math.degrees(bucket):.1f} deg: its pins are "
+            f"{d:.3f} m apart, which must lie between {abs(r1 - r2):.3f} and {r1 + r2:.3f} m"
+        )
+    along = (d * d + r1 * r1 - r2 * r2) / (2 * d)
+    across = math.sqrt(r1 * r1 - along * along)
+    return one + (along * way + across * np.array([-way[1], way[0]])) / d
+
+
+def lengths(arm: Arm) -> tuple[float, float, float]:
+    """Of the three cylinders, from pin to pin [m]."""
+    pairs = ((arm.boom_foot, arm.boom_rod), (arm.stick_foot, arm.stick_rod), (arm.bucket_foot, arm.joint))
+    return tuple(float(np.hypot(*(b - a))) for a, b in pairs)  # type: ignore[return-value]
+
+
+def ranges(p: Parameters) -> dict[str, tuple[float, float]]:
+    """Lowest and highest angle of boom, stick and bucket that the cylinders reach [rad]."""
+
+    def search(which: int, low: float, high: float, fixed: tuple[float, float, float]) -> tuple[float, float]:
+        closed, opened = p.point(f"{('boom', 'stick', 'bucket')[which]}.cylinder.lengths")
+        good = []
+        for angle in np.linspace(low, high, 2001):
+            angles = list(fixed)
+            angles[which] = float(angle)
+            try:
+                if closed <= lengths(arm_at(p, *angles))[which] <= opened:
+                    good.append(float(angle))
+            except ParameterError:
+                continue
+        if not good:
+            raise ParameterError(f"the {('boom', 'stick', 'bucket')[which]}'s cylinder reaches no angle at all")
+        return good[0], good[-1]
+
+    start = (0.5, -1.7, -1.2)
+    return {
+        "boom": search(0, -1.2, 1.3, start),
+        "stick": search(1, -2.8, -0.3, start),
+        "bucket": search(2, -2.6, 0.8, start),
+    }

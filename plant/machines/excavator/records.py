@@ -1,0 +1,243 @@
+"""The records of one machine on one site: from World, engine and parameters to what the step works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from plant.compile import Engine
+from plant.crank import crank_of
+from plant.crowd import Crowd, build_crowd
+from plant.inertial import Imu, build_imus
+from plant.machines.excavator.cab import INPUTS, Cab
+from plant.machines.excavator.drives import Drives
+from plant.machines.excavator.gauges import OUTPUTS, Gauges
+from plant.machines.excavator.mechanism import CYLINDER_JOINT, DRIVES, WHEELS, Machine, bucket_profile
+from plant.machines.excavator.parameters import Parameters
+from plant.machines.excavator.sensing import sensors_of
+from plant.machines.excavator.site import CONE_SPARES, FENCE_SPARES, HEAPS, Site, objects, patches
+from plant.machines.excavator.step import Excavator, Load
+from plant.restart import start_of
+from plant.soil.bucket import Bucket
+from plant.soil.build import build_soil
+from plant.soil.buried import Pipe
+from plant.soil.ground import build_ground
+from plant.soil.kind import SoilKind
+from plant.tires.composite_slip import CompositeSlip
+from plant.tires.fiala import Fiala
+from plant.tires.magic_formula import MagicFormula
+from plant.tires.model import Tire, Wheel, build_tires
+from plant.world import rotated
+
+TIRES = {"magic_formula": MagicFormula, "fiala": Fiala, "composite_slip": CompositeSlip}
+CONTACTS = 96  # at a time, at most
+LIP_MASS = 1500.0  # [kg] what the digging force may stop within a step
+
+
+def build_records(
+    engine: Engine,
+    machine: Machine,
+    p: Parameters,
+    site: Site,
+    tires: str,
+    kind: SoilKind,
+    hydraulic: bool,
+    sensors: Mapping[str, Any] | None,
+    seed: int,
+) -> Excavator:
+    """Everything that the step works on."""
+    scene, names = engine.content.scene, patches(site)
+    ground = build_ground(scene, list(names.values()))
+    number = {name: k for k, name in enumerate(names)}
+    reserve = [number[f"heap{k}"] for k in range(HEAPS)]
+    soil = build_soil(
+        scene,
+        ground,
+        kind,
+        _bucket(p),
+        soil=[number["terrain"]],
+        beds=[number["truck"]] if "truck" in number else [],
+        reserve=reserve,
+        pipes=[Pipe((7.0, -6.0, -1.6), (7.0, 6.0, -1.6), 0.15)] if site.pipe else [],
+        com=p.point("bucket.com"),
+        seed=seed,
+    )
+    wheels = build_tires([_wheel(engine, p, name, tires) for name in WHEELS])
+    wheels.grip[:] = p["tire.grip"]
+    room = 4 + CONTACTS + 1
+    load = engine.index("load")
+    core = engine.content.model.setup.core
+    base = engine.core.content.frame.mass[load].copy() if engine.core is not None else np.zeros((4, 4))
+    return Excavator(
+        engine=engine.record.address,
+        cab=_cab(),
+        drives=_drives(engine, machine, p, hydraulic),
+        ground=ground,
+        tires=wheels,
+        soil=soil,
+        crowd=_crowd(engine, site),
+        gauges=_gauges(engine, machine, p),
+        imus=build_imus([Imu(engine.index("uppercarriage"))]),
+        sensors=sensors_of(OUTPUTS, sensors, seed),
+        gravity=np.array(machine.world.gravity, float),
+        load=Load(load, core, base),
+        heap=np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64),
+        heap_patch=np.array(reserve, np.int64),
+        arrow_stamp=np.zeros(1, np.int64),
+        arrow_count=np.zeros(1, np.int64),
+        arrow_at=np.zeros((room, 3)),
+        arrow_force=np.zeros((room, 3)),
+        start=start_of(engine.content.data),
+    )
+
+
+def _bucket(p: Parameters) -> Bucket:
+    half, r = p["bucket.width"] / 2, p["bucket.radius"]
+    return Bucket(
+        hull=[(x, y, z) for x, z in bucket_profile(p) for y in (-half, half)],
+        left=(r, half, 0.0),
+        right=(r, -half, 0.0),
+        hinge=(0.06 * r, 0.0, 0.0),
+        struck=p["bucket.struck"],
+        heaped=p["bucket.heaped"],
+        lip_mass=LIP_MASS,
+        weigh=False,
+    )
+
+
+def _cab() -> Cab:
+    return Cab(
+        range=np.array([(s.low, s.high) for s in INPUTS], float),
+        lever=np.array([s.default for s in INPUTS], float),
+        ask=np.zeros(4),
+        clamped=np.zeros(1),
+    )
+
+
+def _wheel(engine: Engine, p: Parameters, name: str, law: str) -> Wheel:
+    tire = Tire(
+        law=TIRES[law](),
+        radius=p["wheel.radius"],
+        width=p["wheel.width"],
+        stiffness=p["tire.stiffness"],
+        damping=p["tire.damping"],
+    )
+    return Wheel(engine.index(name), tire)
+
+
+def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) -> Drives:
+    acts, joints, world = engine.actuator_names, engine.joint_names, machine.world
+
+    def areas(name: str) -> tuple[float, float]:
+        bore, rod = p[f"{name}.cylinder.bore"], p[f"{name}.cylinder.rod"]
+        return math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
+
+    cranks = []
+    for name in DRIVES:
+        joint = world.joints[CYLINDER_JOINT[name]]
+        cranks.append(crank_of(joint.at, rotated(joint.quat, np.array([0, 0, 1.0])), *machine.pins[name]))
+    corners = [w.removeprefix("wheel_") for w in WHEELS]
+    side = p["track"] / 2
+    ahead = np.array([p["axle.front" if "front" in c else "axle.rear"] for c in corners])
+    starts = {"blade": machine.posture.blade, "outrigger": machine.posture.outriggers}
+    return Drives(
+        cylinder=np.array([acts.index(f"{name}_cylinder") for name in DRIVES], np.int64),
+        joint=np.array([joints.index(CYLINDER_JOINT[name]) for name in DRIVES], np.int64),
+        crank=np.array(cranks),
+        length=np.array([p.point(f"{name}.cylinder.lengths") for name in DRIVES]),
+        area=np.array([areas(name) for name in DRIVES]),
+        speed=np.array([p[f"{name}.speed"] for name in DRIVES]),
+        out=np.array([1.0, -1.0, -1.0]),
+        lag=p["lever.time"],
+        hydraulic=int(hydraulic),
+        swing=acts.index("swing_drive"),
+        swing_joint=joints.index("swing"),
+        swing_speed=p["swing.speed"],
+        swing_time=p["swing.time"],
+        blade=np.array([acts.index("blade_drive"), joints.index("blade_pin")], np.int64),
+        outrigger=np.array(
+            [
+                *(acts.index(f"outrigger_{s}_drive") for s in ("left", "right")),
+                *(joints.index(f"outrigger_{s}_pin") for s in ("left", "right")),
+            ],
+            np.int64,
+        ),
+        tool_speed=np.array([p["blade.speed"], p["outrigger.speed"]]),
+        tool_range=np.array([np.array(p.point(f"{name}.range")) - starts[name] for name in ("blade", "outrigger")]),
+        steer=np.array([acts.index(f"steer_{c}") for c in corners], np.int64),
+        ahead=np.array([ahead - p["axle.rear"], ahead - 0.5 * (p["axle.front"] + p["axle.rear"])]),
+        right=np.array([-side if "left" in c else side for c in corners]),
+        turned=np.zeros(4),
+        steer_most=p["steer.most"],
+        steer_speed=p["steer.speed"],
+        hull=engine.index("undercarriage"),
+        wheel=np.array([acts.index(f"drive_{c}") for c in corners], np.int64),
+        brake=np.array([acts.index(f"brake_{c}") for c in corners], np.int64),
+        radius=p["wheel.radius"],
+        gear=np.array(p.point("drive.gears")),
+        drive_speed=p["drive.speed"],
+        drive_pull=p["drive.pull"],
+        brake_torque=p["brake.torque"],
+        relief=p["pump.relief"],
+        margin=p["pump.margin"],
+        flow=p["pump.flow"],
+        power=p["engine.power"],
+        idle=p["engine.idle"],
+        rated=p["engine.rated"],
+        goal=np.zeros(len(acts)),
+        moving=np.zeros(4),
+        steering=np.zeros(1),
+        engine=np.array([p["engine.idle"]]),
+        stroke=np.ones((3, 2)),
+        pressure=np.zeros((3, 2)),
+        pump=np.zeros(2),
+    )
+
+
+def _crowd(engine: Engine, site: Site) -> Crowd:
+    poses, kinds, radii = objects(site)
+    spares = []
+    if site.spares and site.objects:
+        spares = [(f"fence{k}", 0) for k in range(FENCE_SPARES)] + [(f"cone{k}", 1) for k in range(CONE_SPARES)]
+    seekers = [
+        ("undercarriage", 2.3),
+        ("uppercarriage", 2.6),
+        ("boom", 3.0),
+        ("stick", 1.9),
+        ("bucket", 1.2),
+        ("blade", 1.4),
+    ]
+    return build_crowd(
+        engine, poses=np.array(poses), kinds=kinds, radii=radii, spares=spares, seekers=seekers, near=0.6
+    )
+
+
+def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
+    joints, posture, world = engine.joint_names, machine.posture, machine.world
+    names = ("boom_pin", "stick_pin", "bucket_pin", "swing", "blade_pin", "outrigger_left_pin", "axle_front_left")
+    zero = (posture.boom, posture.stick, posture.bucket, posture.swing, posture.blade, posture.outriggers, 0.0)
+    delicate = np.zeros(len(engine.names), np.int64)
+    for name in ("undercarriage", "uppercarriage", "boom", "stick"):
+        delicate[engine.index(name)] = 1
+    materials, pair = engine.material_names, engine.content.model.material.pair
+    collides = np.zeros(int(pair.max()) + 1, np.int64)
+    steel = materials.index("steel")
+    collides[pair[steel, steel]] = collides[pair[steel, materials.index("plastic")]] = 1
+    parts = [name for name in world.bodies if not name.startswith(("fence", "cone", "heap"))]
+    return Gauges(
+        joint=np.array([joints.index(name) for name in names], np.int64),
+        zero=np.array(zero),
+        part=np.array([engine.index(name) for name in parts], np.int64),
+        delicate=delicate,
+        pair=collides,
+        hull=engine.index("undercarriage"),
+        bucket=engine.index("bucket"),
+        teeth=np.array([p["bucket.radius"], 0.0, 0.0]) - np.array(p.point("bucket.com")),
+        support=np.zeros((24, 3)),
+        order=np.zeros(24, np.int64),
+        margin=np.zeros(2),
+        collisions=np.zeros(1, np.int64),
+    )

@@ -1,0 +1,82 @@
+"""How far a machine is from tipping over: the energy stability margin.
+
+The places where it stands span a polygon. To tip over one of its edges, the centre of mass must be lifted over that
+edge: with R the way from the edge to the centre of mass, theta its angle against the upright plane through the edge and
+psi the edge's slope, by
+
+    h = |R| (1 - cos theta) cos psi
+
+The least h of all edges, in metres, is the margin: what a blow would have to spend, per weight. It is negative
+when the centre of mass is already beyond an edge. Ref: D. A. Messuri, C. A. Klein, Automatic body regulation for
+maintaining stability of a legged vehicle during rough-terrain locomotion, IEEE Journal of Robotics and Automation 1985.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hilnode.jit import kernel
+
+NONE_LEFT = -9.99  # [m] margin of a machine that stands on less than three places in a plane
+
+
+@kernel
+def outline(point, count, order):
+    """Corners of the convex outline of points seen from above, counter-clockwise, into `order`; how many there are.
+
+    Jarvis's march: a handful of points needs no sorting.
+    """
+    if count == 0:
+        return 0
+    first = 0
+    for i in range(1, count):
+        if point[i, 0] < point[first, 0] or (point[i, 0] == point[first, 0] and point[i, 1] < point[first, 1]):
+            first = i
+    now, corners = first, 0
+    while corners < count:
+        order[corners] = now
+        corners += 1
+        best = -1
+        for i in range(count):
+            dx, dy = point[i, 0] - point[now, 0], point[i, 1] - point[now, 1]
+            if dx * dx + dy * dy < 1e-12:
+                continue
+            if best < 0:
+                best = i
+                continue
+            bx, by = point[best, 0] - point[now, 0], point[best, 1] - point[now, 1]
+            turn = bx * dy - by * dx
+            if turn < 0.0 or (turn == 0.0 and dx * dx + dy * dy > bx * bx + by * by):
+                best = i
+        if best < 0 or best == first:
+            break
+        now = best
+    return corners
+
+
+@kernel
+def energy_margin(point, count, order, x, y, z):
+    """Least height that the centre of mass (x, y, z) must rise to tip over an edge between `count` points [m]."""
+    corners = outline(point, count, order)
+    if corners < 3:
+        return NONE_LEFT
+    least = 1e30
+    for k in range(corners):
+        a, b = point[order[k]], point[order[(k + 1) % corners]]
+        ex, ey, ez = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+        size = math.sqrt(ex * ex + ey * ey + ez * ez)
+        ex, ey, ez = ex / size, ey / size, ez / size
+        level = math.sqrt(ex * ex + ey * ey)  # cos psi
+        if level < 1e-6:
+            continue
+        rx, ry, rz = x - a[0], y - a[1], z - a[2]
+        along = rx * ex + ry * ey + rz * ez
+        rx, ry, rz = rx - along * ex, ry - along * ey, rz - along * ez
+        far = math.sqrt(rx * rx + ry * ry + rz * rz)
+        inward = (-ey * rx + ex * ry) / level  # across the edge, level, to the inside
+        up = math.sqrt(max(far * far - inward * inward, 0.0))  # |R| cos theta
+        if rz < 0.0:
+            up = -up
+        rise = (far - up) * level
+        least = min(least, rise if inward >= 0.0 else -rise)
+    return least

@@ -1,0 +1,120 @@
+"""Holding the controls from a page: who has them, what reaches the plant, and that silence ends it."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from support import wait_for
+from web_node import STALE_MS, Digger, digging, opened
+from web_page import FakePage
+
+
+@pytest.fixture(scope="module")
+def digger(tmp_path_factory) -> Iterator[Digger]:
+    with digging(tmp_path_factory.mktemp("dig"), "cab") as made:
+        made.start()
+        yield made
+
+
+@pytest.fixture
+def page(digger) -> Iterator[FakePage]:
+    with opened(digger.address) as made:
+        made.until(lambda: made.last("cab").get("holder") == "nobody", "free controls")
+        wait_for(lambda: value(digger, "dig.lift") == 0.0, "the input's default")
+        yield made
+
+
+class Hand:
+    """Sends inputs like a page in use, about fifty times a second."""
+
+    def __init__(self, page: FakePage, values: list[float]) -> None:
+        self.page, self.values = page, values
+        self._seq = 0
+
+    def hold(self, until, what: str) -> None:
+        def held() -> bool:
+            self.page.say(cab={"seq": self._seq, "values": self.values})
+            self._seq += 1
+            self.page.hear(0.02)
+            return bool(until())
+
+        wait_for(held, what)
+
+
+def value(digger: Digger, name: str) -> float:
+    return float(digger.node.ask("last_row")[name])
+
+
+def test_what_a_page_sends_moves_the_machine(page, digger):
+    before = value(digger, "dig.height")
+    Hand(page, [2.5, -0.5]).hold(lambda: value(digger, "dig.lift") == 2.5, "the input")
+    assert page.last("cab") == {"type": "cab", "holder": "you", "why": ""}
+    assert value(digger, "dig.stick") == -0.5
+    assert value(digger, "dig.height") > before
+    page.say(cab=None)
+    page.until(lambda: page.last("cab")["holder"] == "nobody", "free controls")
+    wait_for(lambda: value(digger, "dig.lift") == 0.0, "the input's default")
+
+
+def test_inputs_go_stale_when_the_page_stops_sending(page, digger):
+    hand = Hand(page, [1.0, 0.0])
+    hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+    silent = time.monotonic()
+    wait_for(lambda: value(digger, "dig.lift") == 0.0, "the input's default")
+    assert time.monotonic() - silent < 1e-3 * STALE_MS + 1.0  # the time of a busy machine on top
+    page.until(lambda: page.last("cab")["holder"] == "nobody", "the seat to be free again")
+    hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input once more")
+    page.say(cab=None)
+
+
+def test_inputs_go_stale_when_the_connection_is_cut(digger):
+    """Nothing is closed: the cable is out."""
+    with opened(digger.address) as page:
+        Hand(page, [3.0, 0.0]).hold(lambda: value(digger, "dig.lift") == 3.0, "the input")
+        cut = time.monotonic()
+        page.socket.socket.close()
+        wait_for(lambda: value(digger, "dig.lift") == 0.0, "the input's default")
+        assert time.monotonic() - cut < 1e-3 * STALE_MS + 1.0
+    with opened(digger.address) as other:
+        Hand(other, [1.5, 0.0]).hold(lambda: value(digger, "dig.lift") == 1.5, "another page's input")
+        other.say(cab=None)
+
+
+def test_closing_the_page_frees_the_controls(page, digger):
+    with opened(digger.address) as other:
+        Hand(other, [1.0, 0.0]).hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+        page.until(lambda: page.last("cab")["holder"] == "somebody else: 127.0.0.1", "word of it")
+    page.until(lambda: page.last("cab")["holder"] == "nobody", "free controls")
+
+
+def test_only_one_page_holds_them(page, digger):
+    with opened(digger.address) as other:
+        hand = Hand(page, [1.0, 0.0])
+        hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+        other.say(cab={"seq": 0, "values": [-9.0, 0.0]})
+        hand.hold(lambda: other.hear() or "holds the controls" in other.last("cab").get("why", ""), "a refusal")
+        assert other.last("cab")["holder"] == "somebody else: 127.0.0.1"
+        assert value(digger, "dig.lift") == 1.0
+        other.say(cab=None)  # not theirs to give up
+        hand.hold(lambda: other.hear(0.1) or page.last("cab")["holder"] == "you", "the seat")
+        page.say(cab=None)
+        other.until(lambda: other.last("cab")["holder"] == "nobody", "free controls")
+        Hand(other, [-2.0, 0.0]).hold(lambda: value(digger, "dig.lift") == -2.0, "the other's input")
+        other.say(cab=None)
+
+
+@pytest.mark.parametrize("given", [{"seq": 0}, {"seq": 0, "values": [1.0]}, {"seq": -1, "values": [1, 1]}, [1, 1]])
+def test_inputs_that_make_no_sense_are_refused(page, digger, given):
+    page.say(cab=given)
+    page.until(lambda: page.last("cab").get("why"), "a refusal")
+    assert page.last("cab")["holder"] == "nobody"
+    assert value(digger, "dig.lift") == 0.0
+
+
+def test_old_inputs_are_refused(page, digger):
+    hand = Hand(page, [1.0, 0.0])
+    hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+    page.say(cab={"seq": 0, "values": [5.0, 0.0]})
+    hand.hold(lambda: "above" in page.last("cab")["why"], "a refusal")
+    assert value(digger, "dig.lift") == 1.0
+    page.say(cab=None)
