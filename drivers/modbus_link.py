@@ -22,6 +22,7 @@ from pymodbus.client import ModbusSerialClient, ModbusTcpClient
 from pymodbus.exceptions import ConnectionException, ModbusException
 
 from drivers.base import DriverError
+from drivers.modbus_answers import be_strict
 from drivers.modbus_options import PARITIES, Rtu, Tcp
 from drivers.registers import BIT_TABLES, span
 
@@ -81,6 +82,7 @@ class Link:
         else:
             self._client = _RtuClient(line.path, baudrate=line.baud, timeout=timeout, retries=0)
             self._client.socket = open_port(line, timeout, share=share)
+        be_strict(self._client.framer.decoder)
 
     def close(self) -> None:
         """Let go; a request under way in another thread fails at once (TCP) or after its timeout (serial)."""

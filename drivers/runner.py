@@ -41,11 +41,12 @@ class Runner:
         live: Callable[[], bool],
         period: float,
         spare: Driver | None = None,
+        priority: int = 0,
     ) -> None:
         self.driver = driver
         self.health = health
         self._spare = spare
-        self._wires = Wires(inbox, outbox, used, safe, health, live, period)
+        self._wires = Wires(inbox, outbox, used, safe, health, live, period, priority)
         self._session = Session(driver, self._wires)
         self._hanging: list[Session] = []  # sessions that were left behind
         self._swapping = threading.Lock()

@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from drivers.base import Driver, DriverError
 from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, bucket, put_text
 from hilnode.lockfree.mailbox import Mailbox
+from hilnode.realtime import make_thread_hard
 
 log = logging.getLogger("hilnode.drivers")
 
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
 LONGEST_WAIT = 0.5  # [s] so that a device is back within a second of being plugged in
+SOON_NS = 20_000  # a read that brings nothing sooner than this did not wait for its device
+MANY = 50  # such reads in a row: from then on the session waits in its place, for a thread of high priority must rest
+REST = 0.001  # [s]
 NOTICE = 0.01  # [s] a writer looks this often whether it is to end, and whether live values are still allowed
 
 # Plain integers: a member of an enum costs a microsecond where it is used as an index.
@@ -44,6 +48,7 @@ class Wires:
     health: NDArray[np.int64]
     live: Callable[[], bool]
     period: float  # [s] between two writes
+    priority: int = 0  # SCHED_FIFO for the threads, where it is permitted; 0 = ordinary
 
 
 class Session:
@@ -111,6 +116,7 @@ class Session:
             self._words = np.zeros(HEALTH_WORDS, np.int64).data
 
     def _thread(self, loop: Callable[[], None]) -> None:
+        make_thread_hard(-1, self._wires.priority)  # before the device is opened: threads of its library inherit it
         loop()
         with self._posting:
             self._running -= 1
@@ -125,8 +131,13 @@ class Session:
     def _read_loop(self) -> None:
         values = np.array([s.default for s in self.driver.inputs])
         stamps = np.zeros(len(values), np.int64)
+        hasty = 0
         while self._ensure_open():
+            frames, began = self._words[FRAMES], time.monotonic_ns()
             self._guarded(lambda: self._read(values, stamps))
+            hasty = hasty + 1 if self._words[FRAMES] == frames and time.monotonic_ns() - began < SOON_NS else 0
+            if hasty > MANY:
+                time.sleep(REST)
 
     def _read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> None:
         fresh = self.driver.read(values, stamps)

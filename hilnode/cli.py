@@ -21,6 +21,7 @@ from rich.console import Console
 
 from hilnode import __version__, cli_record
 from hilnode.cli_keys import keys
+from hilnode.cli_mesh import mesh
 from hilnode.cli_monitor import monitor
 from hilnode.cli_scope import scope
 from hilnode.cli_service import install_service
@@ -46,6 +47,7 @@ app = typer.Typer(
 )
 app.add_typer(keys, name="keys")
 app.command()(install_service)
+app.command()(mesh)
 app.command()(monitor)
 app.command()(scope)
 app.command()(view)
@@ -175,8 +177,10 @@ def _explained() -> Iterator[None]:
         _fail(error, BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
         _fail(error, BUSY)
-    except (SegmentError, OSError, StartFailed) as error:
+    except (SegmentError, StartFailed) as error:
         _fail(error, 1)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}; --out names another folder" if error.filename else error, 1)
 
 
 class _ToConsole(logging.Handler):

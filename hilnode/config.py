@@ -184,6 +184,12 @@ class NodeTable(Table):
     )
     warmup_ms: Milliseconds = Field(default=500.0, description="Overruns within it are written down but not counted.")
     priority: int = Field(default=80, ge=0, le=99, description="SCHED_FIFO priority; 0 = ordinary scheduling.")
+    driver_priority: int = Field(
+        default=20,
+        ge=0,
+        le=98,
+        description="The same for the threads of drivers, on the CPUs that the tick leaves; always below `priority`.",
+    )
     cpu: Cpu = Field(
         default="auto",
         description='The CPU to run on: "auto" = the last isolated one, else the last allowed; "none" = any.',

@@ -387,6 +387,7 @@ class Node(Operate):
             live=lambda: self.control.live,
             period=self.config.drivers[name].period_ms * 1e-3,
             spare=real if driver is twin else twin,
+            priority=min(self.config.node.driver_priority, max(0, self.config.node.priority - 1)),
         )
 
     def _safe(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:

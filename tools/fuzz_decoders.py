@@ -21,6 +21,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
+import msgpack
+import msgpack.fallback
 import numpy as np
 
 from drivers.base import DriverError
@@ -201,6 +203,50 @@ class UdpDatagram:
         return int(not refused)
 
 
+class UdpMsgpack(UdpDatagram):
+    """MessagePack with three channels, a list or a map: decoded once more by msgpack's other implementation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Udp("fuzz", {"listen": "127.0.0.1:9", "inputs": ["a", "b", "c"], "format": "msgpack"})
+        self.driver._receiver = self  # type: ignore[assignment]
+
+    def good(self, dice: random.Random) -> bytes:
+        numbers = [dice.choice([dice.uniform(-1e6, 1e6), dice.randrange(2**32), True]) for _ in range(3)]
+        some = dice.sample("abc", dice.randint(1, 3))
+        return bytes(msgpack.packb(dice.choice([numbers, dict(zip(some, numbers, strict=False))])))
+
+    def expected(self, data: bytes) -> dict[str, float]:
+        """Channels and their values; empty if it is to be refused."""
+        reader = msgpack.fallback.Unpacker(strict_map_key=True)
+        reader.feed(data)
+        try:
+            found = reader.unpack()
+        except Exception:  # whatever the other one raises: there is no message in it
+            return {}
+        if reader.tell() != len(data):
+            return {}
+        if isinstance(found, list) and len(found) == 3:
+            found = dict(zip("abc", found, strict=True))
+        if not isinstance(found, dict) or not set(found) <= set("abc"):
+            return {}
+        return found if all(isinstance(x, (int, float)) for x in found.values()) else {}
+
+    def check(self, data: bytes) -> int:
+        self.data = data
+        self.values[:], self.stamps[:] = -99.0, 0
+        refused = False
+        try:
+            self.driver.read(self.values, self.stamps)
+        except ValueError:
+            refused = True
+        expected = self.expected(data)
+        assert refused == (not expected), f"{data.hex(' ')}: refused {refused}"
+        assert repr(self.values.tolist()) == repr([float(expected.get(name, -99.0)) for name in "abc"]), data.hex(" ")
+        assert [bool(t) for t in self.stamps] == [name in expected for name in "abc"], data.hex(" ")
+        return int(not refused)
+
+
 class _Line:
     """Stands in for pymodbus's client: its framer decodes bytes that never went over a line."""
 
@@ -228,6 +274,7 @@ class _ModbusAnswer:
         import pymodbus.framer
         from pymodbus.pdu import DecodePDU
 
+        from drivers.modbus_answers import be_strict
         from drivers.modbus_link import Link
         from drivers.modbus_options import Tcp
 
@@ -240,7 +287,9 @@ class _ModbusAnswer:
                 "inputs": [{"name": n, "holding": k, "type": "uint16"} for k, n in enumerate(names)],
             },
         )
-        self.line = _Line(getattr(pymodbus.framer, self.framer)(DecodePDU(False)))
+        decoder = DecodePDU(False)
+        be_strict(decoder)
+        self.line = _Line(getattr(pymodbus.framer, self.framer)(decoder))
         link = Link.__new__(Link)
         link._line, link._unit, link._timeout = Tcp("127.0.0.1", 9), 5, 0.0
         link._one_at_a_time, link._closed, link._silent, link._quiet_until = threading.Lock(), False, 0, 0.0
@@ -481,6 +530,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "serial-binary": SerialBinary,
     "serial-csv": SerialCsv,
     "udp": UdpDatagram,
+    "udp-msgpack": UdpMsgpack,
     "modbus-rtu": ModbusRtu,
     "modbus-tcp": ModbusTcp,
     "modbus-request": ModbusRequest,

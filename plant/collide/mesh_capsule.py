@@ -10,6 +10,8 @@ from plant.collide.mesh_round import SPREAD, nearest, touch_ball
 from plant.collide.triangle import CORNER, FACE, add, along, behind, dot, place, pull, sub, times, to_world
 from plant.collide.vicinity import is_nearest, normal_there, on_border, outward
 
+NUDGE = 1e-6  # of the radius: out of the reach of rounding
+
 
 @kernel
 def capsule_mesh(shape, placed, mesh, i, j, margin, out):
@@ -84,7 +86,7 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
     size = math.sqrt(square)
     way = 1.0
     if dot(d, n) < 0.0:  # the ridge has come through the core, or looks away from it on the far side of a thin wall
-        if on_border(mesh, t, region) or not _is_inside(mesh, m, core, square):
+        if on_border(mesh, t, region) or not _goes_inside(mesh, m, core, sub(b, a), size, radius):
             return count
         way = -1.0
         d = times(-1.0, d)
@@ -94,6 +96,18 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
         n = times(1.0 / size, d)
     depth = radius - way * size
     return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * (tag + 2), 1e-6 * radius)
+
+
+@inline
+def _goes_inside(mesh, m, p, x, size, radius):
+    """Whether the core, which goes along `x`, is inside the mesh at `p` or next to it.
+
+    A core that goes straight in through a face is nearest to the edges about that face just where it goes in, and at
+    that place itself rounding would tell.
+    """
+    step = NUDGE * radius
+    square, step = (size + step) * (size + step), step / math.sqrt(dot(x, x))
+    return _is_inside(mesh, m, along(p, step, x), square) or _is_inside(mesh, m, along(p, -step, x), square)
 
 
 @kernel

@@ -10,7 +10,7 @@ with four numbers. Which end of the spectral radius dissipates: with the relatio
 Hulbert, `radius` is the factor by which the amplitude of an infinitely fast oscillation is multiplied in a step. So
 radius = 1 keeps everything (dm = df = 1/2: the same dissipation as the trapezoidal rule, none), and radius = 0 kills
 fast oscillations in one step. The text beside eq. 2.47 has it the other way round; the numbers do not
-(`tests/plant/natural/test_integrators.py` measures it).
+(`tests/plant/natural/test_natural_integrators.py` measures it).
 """
 
 from __future__ import annotations

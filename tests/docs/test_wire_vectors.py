@@ -11,16 +11,25 @@ import numpy as np
 import pytest
 from doc_blocks import TOP, blocks_of
 
-from bridge.requests import OPERATIONS, REQUIRED
+from bridge.commands import _answer, _refusal
+from bridge.requests import OPERATIONS, REASONS, REQUIRED, Role, check
 from bridge.terrain import GridSender
 from bridge.wire import Packer
+from hilnode.ecu_line import LineReport
+from hilnode.events import Happening
 from hilnode.health import Report
 from hilnode.row import Schema
 from hilnode.signals import Signal
+from hilnode.tick.layout import Event
 
 PAGE = TOP / "docs" / "wire-protocol.md"
-TOPICS = ("state", "raw", "timing", "schema", "driver", "terrain", "arrows", "props")
+TOPICS = (
+    "state", "raw", "timing", "schema", "driver", "event", "ecu", "scene", "bridge", "terrain", "arrows", "props",
+)  # fmt: skip
 HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500, 1_000_029_000, 1_000_010, 32, 2, 0, 0)
+CART = {"body": "cart", "kind": "box", "size": [1.0, 0.5, 0.25], "p": [0.0, 0.0, 0.125], "q": [1.0, 0.0, 0.0, 0.0],
+        "colour": [0.5, 0.5, 0.5]}  # fmt: skip
+COUNTED = {"lost": 0, "commands": {"done": 3, **dict.fromkeys(REASONS, 0), "malformed": 1}, "losses": {"anna:1f2e": 12}}
 VALUES = (1.5, 0.25, 0.125, 2.5, 0.125, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # input, its age, output, command, pose
 ROW = struct.pack("<12q11d", *HEADER, *VALUES)
 
@@ -59,7 +68,7 @@ def packed(topic: str) -> list[bytes]:
         bodies=("cart",),
     )
     row = np.frombuffer(ROW, "<i8")
-    packer = Packer(schema, "bench")
+    packer = Packer(schema, "bench", [CART])
     if topic == "timing":
         earlier = row.copy()
         earlier[3] -= 10_000  # woke 15 us late instead of 25
@@ -67,8 +76,15 @@ def packed(topic: str) -> list[bytes]:
     if topic == "driver":
         valve = Report("valve", "udp", "up", False, 0, 1000, 2, 1, 0, 0.0005, 1000.0, 1125.0, "not open")
         return packer.drivers(row[3] * 1e-9, 1000, [valve])
-    if topic == "schema":
-        return packer.schema(row[3] * 1e-9, 1000)
+    if topic == "event":
+        return packer.event(Happening(1000, 1_000_025_000, Event.STALE, 0, 0.25, 0, "cart.force is stale").as_dict())
+    if topic == "ecu":
+        report = LineReport(True, 0.0005, 41, 40, 2, 0, 1000, 0, 1, 0, 11.5, 90.0, 250.0, 900.0)
+        return packer.pack("ecu", row[3] * 1e-9, 1000, {"ecus": {"valve": report.as_dict()}})
+    if topic == "bridge":
+        return packer.pack("bridge", row[3] * 1e-9, 1000, COUNTED)
+    if topic in ("schema", "scene"):
+        return getattr(packer, topic)(row[3] * 1e-9, 1000)
     if topic in ("terrain", "arrows", "props"):
         return packer.pack(topic, row[3] * 1e-9, 1000, shown(topic))
     return packer.raw(row) if topic == "raw" else packer.state(row)
@@ -131,6 +147,7 @@ def test_every_field_is_explained(topic: str) -> None:
             "cart.position",
             "valve",
             "valve.ao0",
+            "anna:1f2e",
             "stone",
         }  # names of things, not of fields
         return named.union(*map(fields, value.values()))
@@ -144,3 +161,13 @@ def test_the_page_lists_every_operation_with_its_role_and_fields() -> None:
     for o in OPERATIONS.values():
         fields = ", ".join(f"`{key}`" + ("" if f.default is REQUIRED else "?") for key, f in o.fields.items())
         assert f"| `{o.name}` | {o.role.name.lower()} | {fields} | {o.doc} |" in text
+
+
+def test_the_request_is_taken_and_answered_as_the_page_says() -> None:
+    assert msgpack.unpackb(vector("request")) == meaning("request")
+    operation, fields = check(meaning("request"))
+    assert (operation.name, operation.role, fields) == ("force", Role.OPERATE, {"name": "cart.force", "value": 1.5})
+    assert vector("answer") == _answer(7, {"answer": 1000})
+    assert vector("refusal") == _refusal(8, "refused", "no signal 'cart.fork': did you mean 'cart.force'")
+    for each in ("answer", "refusal"):
+        assert msgpack.unpackb(vector(each)) == meaning(each)

@@ -3,7 +3,17 @@
 import struct
 
 import pytest
-from fuzz_decoders import TARGETS, CanFrames, HidReports, SerialBinary, SerialCsv, UdpDatagram, crc16, run
+from fuzz_decoders import (
+    TARGETS,
+    CanFrames,
+    HidReports,
+    ModbusTcp,
+    SerialBinary,
+    SerialCsv,
+    UdpDatagram,
+    crc16,
+    run,
+)
 
 from drivers import can_layout, frames, hid_decoder
 
@@ -30,9 +40,22 @@ def test_a_decoder_that_does_not_look_at_the_checksum_is_found_out(target, monke
 
 def test_a_decoder_that_gets_the_order_wrong_is_found_out(monkeypatch):
     target = UdpDatagram()
-    monkeypatch.setattr(target.driver, "_in", struct.Struct("<3f"))
+    monkeypatch.setattr(target.driver._in, "_struct", struct.Struct("<3f"))
     with pytest.raises(AssertionError):
         run(target, 100)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "0007 0000 000a 05 03 07 788f 73f8 2d63",  # an odd count, and a byte too few
+        "0007 0000 000d 05 03 07 788f 73f8 2d63 00 0000 00",  # an odd count
+        "0007 0000 000b 05 03 06 788f 73f8 2d63 0102",  # more than its count says
+        "0007 0000 0007 05 03 04 788f 73f8",  # fewer words than were asked for
+    ],
+)
+def test_an_answer_with_a_wrong_count_is_refused(answer):
+    assert ModbusTcp().check(bytes.fromhex(answer)) == 0
 
 
 def test_a_decoder_that_takes_reports_that_are_cut_is_found_out():

@@ -1,5 +1,6 @@
 """The runner: whatever a driver does, its health tells, others go on, and a stop keeps its deadline."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from hilnode import supervisor
 from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
+from hilnode.realtime import make_thread_hard
 from hilnode.row import State
 from hilnode.signals import Signal
 
@@ -65,7 +67,7 @@ class Fake(Driver):
 class Bench:
     """One driver, its runner and its mailboxes."""
 
-    def __init__(self, name: str, driver: Driver, period: float = 0.001) -> None:
+    def __init__(self, name: str, driver: Driver, period: float = 0.001, priority: int = 0) -> None:
         self.driver = driver
         self.live = False
         self.inbox = Mailbox.create(f"{name}.in", channels=max(1, len(driver.inputs)))
@@ -80,6 +82,7 @@ class Bench:
             health=self.health,
             live=lambda: self.live,
             period=period,
+            priority=priority,
         )
 
     @property
@@ -94,8 +97,8 @@ class Bench:
 def bench(name) -> Iterator[Any]:
     made: list[Bench] = []
 
-    def one(driver: Driver | None = None, period: float = 0.001, live: bool = False) -> Bench:
-        made.append(Bench(f"{name}.{len(made)}", driver or Fake(), period))
+    def one(driver: Driver | None = None, period: float = 0.001, live: bool = False, priority: int = 0) -> Bench:
+        made.append(Bench(f"{name}.{len(made)}", driver or Fake(), period, priority))
         made[-1].live = live
         made[-1].outbox.put(np.array([7.0]))
         made[-1].runner.start()
@@ -117,6 +120,49 @@ def test_values_come_in_and_are_counted(bench):
     assert values.tolist() == [5.0]
     assert 0 <= time.monotonic_ns() - stamps[0] < 5e9
     assert (b.health[H.ERRORS], b.health[H.RECONNECTS]) == (0, 0)
+
+
+def _may_be_fifo() -> bool:
+    """Whether this user may have priority 3; tried in a thread that ends with it."""
+    refused: list[str] = []
+    thread = threading.Thread(target=lambda: refused.extend(make_thread_hard(-1, 3)))
+    thread.start()
+    thread.join()
+    return not refused
+
+
+@pytest.mark.skipif(not _may_be_fifo(), reason="needs the right to SCHED_FIFO")
+def test_its_threads_have_the_priority_that_was_asked_for(bench):
+    seen: dict[str, tuple[int, int]] = {}
+
+    def look(verb: str) -> bool:
+        seen[verb] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority
+        return True
+
+    driver = Fake()
+    driver.on_read, driver.on_write = lambda: look("read"), lambda: look("write")
+    bench(driver, priority=3)
+    wait_for(lambda: len(seen) == 2, "both threads")
+    assert seen == {"read": (os.SCHED_FIFO, 3), "write": (os.SCHED_FIFO, 3)}
+    assert os.sched_getscheduler(0) != os.SCHED_FIFO  # nobody else's
+
+
+def test_a_read_that_never_waits_does_not_take_the_cpu(bench):
+    """A thread of high priority that spins would keep everything else on its CPU from running."""
+
+    class Hasty(Fake):
+        reads = 0
+
+        def read(self, values: np.ndarray, stamps: np.ndarray) -> bool:
+            self.reads += 1
+            return False
+
+    driver = Hasty()
+    bench(driver)
+    wait_for(lambda: driver.reads > 100, "reads")
+    before = driver.reads
+    time.sleep(0.5)
+    assert driver.reads - before < 1000  # one in a millisecond, not one in a few microseconds
 
 
 def test_only_mapped_channels_go_live_and_only_while_allowed(bench):

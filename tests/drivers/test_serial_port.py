@@ -209,7 +209,7 @@ def answering(plug: Plug, replies: list[bytes], asked: list[bytes]) -> threading
 def test_values_are_asked_for(driver, plug):
     asked: list[bytes] = []
     line = {"format": "csv", "fields": ["x"], "end": "\r"}
-    d = driver(receive=line, poll={"request": "?\r", "period_ms": 20})
+    d = driver(receive=line, poll={"request": "?\r", "period_ms": 20, "timeout_ms": 5000})
     plug.say(b"old news\r")
     device = answering(plug, [b"1.5\r", b"2.5\r", b"3.5\r"], asked)
     began = time.monotonic()
@@ -236,7 +236,7 @@ def test_an_answer_that_does_not_come(driver, plug):
 
 def test_outputs_do_not_go_into_an_answer(driver, plug):
     frame = {"format": "csv", "fields": ["y"]}
-    d = driver(receive={"format": "csv", "fields": ["x"]}, send=frame, poll={"request": "?", "timeout_ms": 60})
+    d = driver(receive={"format": "csv", "fields": ["x"]}, send=frame, poll={"request": "?", "timeout_ms": 5000})
     assert not read_once(d)  # asked, the answer is to come
     assert plug.hear() == b"?"
     writer = threading.Thread(target=d.write, args=(np.array([1.0]),))

@@ -1,10 +1,11 @@
-"""udp: packed numbers both ways; a wrong frame is an error and never a value."""
+"""udp: packed numbers or MessagePack both ways; a wrong frame is an error and never a value."""
 
 import math
 import socket
 import struct
 import time
 
+import msgpack
 import numpy as np
 import pytest
 from support import wait_for
@@ -12,7 +13,16 @@ from support import wait_for
 from drivers.base import DriverError, OptionError
 from drivers.udp import Udp
 
-TYPES = {"float64": "d", "float32": "f", "int16": "h", "int32": "i", "uint16": "H", "uint32": "I"}
+TYPES = {
+    "float64": "d",
+    "float32": "f",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+}
 
 
 @pytest.fixture
@@ -66,7 +76,8 @@ def receive(driver: Udp) -> tuple[bool, list[float], list[int]]:
 @pytest.mark.parametrize("type_", TYPES)
 def test_numbers_come_in_as_they_were_packed(listener, peer, type_, order):
     driver = listener(["a", "b", "c"], type=type_, order=order)
-    sent = [0, 1, 40_000 if type_[0] == "u" else 300] if "int" in type_ else [0.0, -1.5, 2.0**-3]
+    top = {"int8": -128, "uint8": 255, "int16": 300, "int32": 300}.get(type_, 40_000)
+    sent = [0, 1, top] if "int" in type_ else [0.0, -1.5, 2.0**-3]
     before = time.monotonic_ns()
     send(struct.pack("<>"[order == "big"] + "3" + TYPES[type_], *sent), driver, peer)
     got, values, stamps = receive(driver)
@@ -80,9 +91,9 @@ def test_numbers_come_in_as_they_were_packed(listener, peer, type_, order):
 def test_numbers_go_out_packed(peer, type_, order):
     driver = Udp("io", {"send": address(peer), "outputs": ["a", "b"], "type": type_, "order": order})
     driver.open()
-    driver.write(np.array([3.0, 200.0]))
+    driver.write(np.array([3.0, 100.0]))
     assert peer.recv(100) == struct.pack(
-        "<>"[order == "big"] + "2" + TYPES[type_], *([3, 200] if "int" in type_ else [3.0, 200.0])
+        "<>"[order == "big"] + "2" + TYPES[type_], *([3, 100] if "int" in type_ else [3.0, 100.0])
     )
     driver.close()
 
@@ -92,6 +103,72 @@ def test_a_read_without_a_datagram_returns_soon(listener):
     began = time.monotonic()
     assert driver.read(np.zeros(1), np.zeros(1, np.int64)) is False
     assert time.monotonic() - began < 2.0
+
+
+MIXED = [{"name": "a", "type": "uint8"}, {"name": "b", "unit": "m"}, {"name": "c", "type": "int16"}]
+
+
+def test_each_channel_may_have_a_type_of_its_own(listener, peer):
+    """A C struct without padding."""
+    driver = listener(MIXED, type="float32", order="big")
+    send(struct.pack(">Bfh", 200, 0.5, -7), driver, peer)
+    assert receive(driver)[1] == [200.0, 0.5, -7.0]
+    out = Udp("io", {"send": address(peer), "outputs": MIXED, "type": "float32", "order": "big"})
+    out.open()
+    out.write(np.array([300.0, 0.25, -1e9]))
+    assert peer.recv(100) == struct.pack(">Bfh", 255, 0.25, -32768)
+    out.close()
+
+
+@pytest.mark.parametrize(
+    ("message", "values"),
+    [
+        ([1.5, 2, True], [1.5, 2.0, 1.0]),
+        ({"c": 7.0, "a": -1}, [-1.0, -99.0, 7.0]),
+        ({"b": math.inf}, [-99.0, math.inf, -99.0]),
+    ],
+)
+def test_messagepack_comes_in_as_a_list_or_by_name(listener, peer, message, values):
+    """What a map does not name keeps its value and its age."""
+    driver = listener(["a", "b", "c"], format="msgpack")
+    send(msgpack.packb(message), driver, peer)
+    _, got, stamps = receive(driver)
+    assert got == values
+    assert [bool(s) for s in stamps] == [v != -99.0 for v in values]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "not MessagePack"),
+        (b"\xc1", "not MessagePack"),
+        (b"\x92\x01", "not MessagePack"),
+        (b"\x91" * 5000, "not MessagePack"),
+        (msgpack.packb([1, 2]) + b"\x00", "not MessagePack"),
+        (msgpack.packb([1, 2, 3]), "a list of 3, expected 2"),
+        (msgpack.packb({}), "a map or a list with numbers"),
+        (msgpack.packb(7), "a map or a list with numbers"),
+        (msgpack.packb({"x": 1.0}), "no channel 'x', there is a, b"),
+        (msgpack.packb({"a": 1.0, "b": "2"}), "b is str, not a number"),
+        (msgpack.packb([1.0, None]), "b is NoneType, not a number"),
+    ],
+)
+def test_other_messagepack_is_an_error_and_no_value(listener, peer, data, says):
+    driver = listener(["a", "b"], format="msgpack")
+    values, stamps = np.array([7.0, 8.0]), np.zeros(2, np.int64)
+    send(data, driver, peer)
+    with pytest.raises(ValueError, match=says):
+        wait_for(lambda: driver.read(values, stamps), "a complaint", 5.0)
+    assert values.tolist() == [7.0, 8.0]
+    assert stamps.tolist() == [0, 0]
+
+
+def test_messagepack_goes_out_as_a_map_of_floats(peer):
+    driver = Udp("io", {"send": address(peer), "outputs": ["a", "b"], "format": "msgpack"})
+    driver.open()
+    driver.write(np.array([3.0, -0.5]))
+    assert peer.recv(100).hex() == "82a161cb4008000000000000a162cbbfe0000000000000"
+    driver.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 17, 8, 24, 1400])
@@ -205,7 +282,14 @@ def test_the_watchdog_can_send_while_the_node_listens(peer):
         ({"inputs": ["a"], "listen": "127.0.0.1:0"}, "host:port"),
         ({"inputs": ["a"], "listen": "127.0.0.1:65536"}, "host:port"),
         ({"inputs": ["a"], "listen": 5000}, "5000"),
-        ({"type": "int8"}, "one of float64, float32, int16"),
+        ({"type": "int24"}, "one of float64, float32, int8, int16"),
+        (
+            {"inputs": [{"name": "a", "type": "bit"}], "listen": "127.0.0.1:5000"},
+            "io.inputs: type = 'bit': must be one of",
+        ),
+        ({"format": "xml"}, "drivers.io.format = 'xml': must be one of numbers, msgpack"),
+        ({"format": "msgpack", "type": "int16"}, "bring type and order along; leave them out"),
+        ({"format": "msgpack", "outputs": [{"name": "a", "type": "int16"}]}, "leave them out"),
         ({"order": "middle"}, "one of little, big"),
         ({"baud": 9600}, "drivers.io.baud is no option"),
         ({"inputs": "a"}, "must be a list"),

@@ -128,6 +128,12 @@ def test_jitter_gives_the_documented_keys(three_seconds):
     assert (report["ticks"], report["missing"]) == (3000, 0)
 
 
+def test_a_folder_that_cannot_be_written_is_one_clear_line(config):
+    done = cli("run", config(), "--for", 1, "--out", "/proc/none/run", "-q")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "/proc/none: No such file or directory; --out names another folder"
+
+
 def test_run_without_a_config_needs_no_hardware(tmp_path):
     """The default machine, in a folder where somebody keeps files of their own that are called like our packages."""
     for word in ("drivers", "bridge", "plant", "hilnode"):
