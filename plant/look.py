@@ -11,6 +11,14 @@ An entry is a map that JSON and MessagePack can carry:
 A mesh has no size but `mesh`, the name of a surface. Surfaces are entries of their own, of the kind `surface` with
 `name`, `vertices` [m, x y z one after another] and `faces` (three vertices each): one that stands on ten bodies is
 sent once. A surface with too many triangles is not sent: the box around it takes its place.
+
+Some entries say more, for displays that can show it:
+
+    strut     a cylinder between two bodies: from `p` of `body` to `p_b` of `body_b`; size is the radius of the barrel,
+              that of the rod, and the length of the barrel
+    camera    a place to look from, along x of its frame: `name`, `body`, `p`, `q`
+    signal    of any shape: it is scaled by the value of this signal, 0 to 1, times `scale` along x, y, z (0 = as it is)
+    finish    of any shape: paint, steel, rubber, glass or soil
 """
 
 from __future__ import annotations
@@ -44,3 +52,16 @@ def entry(
     """One shape; numbers are made floats, so that a reader never guesses wrong."""
     numbers = {"size": size, "p": p, "q": q, "colour": colour}
     return {"body": body, "kind": kind} | {key: [float(x) for x in given] for key, given in numbers.items()}
+
+
+def strut(
+    body: str,
+    p: Iterable[float],
+    body_b: str,
+    p_b: Iterable[float],
+    size: Iterable[float],
+    *,
+    colour: Sequence[float] = COLOURS[0],
+) -> Entry:
+    """A cylinder from a point of one body to a point of another."""
+    return entry(body, "strut", size, p=p, colour=colour) | {"body_b": body_b, "p_b": [float(x) for x in p_b]}

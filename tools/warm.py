@@ -15,13 +15,15 @@ from hilnode import jit
 
 
 def warm_node() -> None:
-    """The tick and the default plant."""
-    from hilnode.cli import default_config
+    """The tick, with the smallest plant."""
+    from pathlib import Path
+
     from hilnode.config import load, overlay
     from hilnode.node import Node
 
+    small = Path(__file__).resolve().parent.parent / "configs" / "pendulum.toml"
     quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
-    Node(overlay(load(default_config()), **quiet), say=lambda _: None).close()
+    Node(overlay(load(small), **quiet), say=lambda _: None).close()
 
 
 def warm_readers() -> None:
@@ -34,6 +36,14 @@ def warm_readers() -> None:
     waiting.await_rows(ring.view, 0, 0, waiting.now(), 1000)
     ring.close()
     ecu_lane.warm_up()
+
+
+def warm_default() -> None:
+    """The default machine, on the core that it shares with most worlds."""
+    from plant.machines.excavator.plant import create
+
+    warm_engine("spook")
+    create(0.001)
 
 
 def warm_engine(stepper: str) -> None:
@@ -49,9 +59,9 @@ def warm_engine(stepper: str) -> None:
 
 
 JOBS: dict[str, Callable[[], None]] = {  # the longest first
-    "the engine, stepper spook": partial(warm_engine, "spook"),
+    "the engine, stepper spook, and the excavator": warm_default,
     "the engine, stepper ali3p": partial(warm_engine, "ali3p"),
-    "the node and its default plant": warm_node,
+    "the node": warm_node,
     "the readers": warm_readers,
 }
 

@@ -127,10 +127,8 @@ def test_a_cylinder_between_pins_bears_a_beam_by_its_lever(stepper: str) -> None
     d.chamber.valve[0] = 0.0
     advance(engine, 12.0)  # the column rings for long
     angle = float(d.state.angle[0, 0])
-    pin = np.array([0.0, 2.0]) + [
-        1.5 * math.cos(angle) + 0.1 * math.sin(angle),
-        1.5 * math.sin(angle) - 0.1 * math.cos(angle),
-    ]
+    c, s = math.cos(angle), math.sin(angle)
+    pin = np.array([1.5 * c + 0.1 * s, 2.0 + 1.5 * s - 0.1 * c])
     way = pin - [0.5, 0.5]
     arm = (pin[0] * way[1] - (pin[1] - 2.0) * way[0]) / np.hypot(*way)
     force = AREA_A * d.chamber.pressure[0, 0] - AREA_B * d.chamber.pressure[0, 1]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from plant.look import Entry, entry
+from plant.look import Entry, entry, strut
 from plant.machines.excavator.linkage import flat
 from plant.machines.excavator.mechanism import WHEELS, bucket_profile, load_centre, spin
 from plant.machines.excavator.parameters import Parameters
@@ -82,6 +82,7 @@ def look(p: Parameters, name: str) -> tuple[Entry, ...]:
     _upper(s, p)
     _arm(s, p)
     _bucket(s, p)
+    _cylinders(s, p)
     cabin = {"kind": "camera", "name": "operator seat", "body": f"{name}.uppercarriage"}
     s.entries.append(cabin | {"p": [0.75, 0.75, 1.35], "q": [float(v) for v in spin((0, 1, 0), 0.18)]})
     return tuple(s.entries)
@@ -163,6 +164,27 @@ def _arm(s: _Sketch, p: Parameters) -> None:
     for y in (-0.16, 0.16):
         s.put("rocker", "box", (p["rocker.length"] + 0.12, 0.05, 0.11), (p["rocker.length"] / 2, y, 0), GREY)
     s.put("link", "box", (p["link.length"] + 0.12, 0.16, 0.12), (p["link.length"] / 2, 0, 0), GREY)
+
+
+def _cylinders(s: _Sketch, p: Parameters) -> None:
+    """Those of the arm and of the blade: barrels with rods that slide."""
+
+    def put(a: str, at: Sequence[float], b: str, to: Sequence[float], bore: float, barrel: float) -> None:
+        size = (0.62 * bore, 0.36 * bore, barrel)
+        s.entries.append(strut(f"{s.name}.{a}", at, f"{s.name}.{b}", to, size, colour=DARK))
+
+    def closed(name: str) -> float:
+        return 0.86 * p.point(f"{name}.cylinder.lengths")[0]
+
+    foot, rod = p.point("boom.cylinder.foot"), p.point("boom.cylinder.rod_pin")
+    for y in (-0.27, 0.27):  # two side by side, which the machine counts as one
+        put("uppercarriage", (foot[0], y, foot[2]), "boom", (rod[0], y, rod[2]), 0.125, closed("boom"))
+    put("boom", p.point("stick.cylinder.foot"), "stick", p.point("stick.cylinder.rod_pin"), 0.145, closed("stick"))
+    tip = (p["rocker.length"], 0.0, 0.0)
+    put("stick", p.point("bucket.cylinder.foot"), "rocker", tip, 0.125, closed("bucket"))
+    pin = p.point("blade.pin")
+    for y in (-0.2, 0.2):
+        put("undercarriage", (pin[0] - 0.15, y, pin[2] + 0.22), "blade", (0.5, y, 0.0), 0.1, 0.45)
 
 
 def _bucket(s: _Sketch, p: Parameters) -> None:
