@@ -36,9 +36,9 @@ SIGNALS = (
     *(("excavator.flag.overload", ""), ("excavator.flag.relief", "")),
 )
 CHANNELS = {  # name to low, high, default
-    **{name: (-1.0, 1.0, 0.0) for name in ("left.x", "left.y", "right.x", "right.y", "drive", "steer")},
-    **{name: (-1.0, 1.0, 0.0) for name in ("blade", "outriggers")},
-    **{name: (0.0, 1.0, 0.0) for name in ("brake", "pattern", "parking", "horn")},
+    **dict.fromkeys(("left.x", "left.y", "right.x", "right.y", "drive", "steer"), (-1.0, 1.0, 0.0)),
+    **dict.fromkeys(("blade", "outriggers"), (-1.0, 1.0, 0.0)),
+    **dict.fromkeys(("brake", "pattern", "parking", "horn"), (0.0, 1.0, 0.0)),
     **{"throttle": (0.0, 1.0, 0.4), "gear": (1.0, 3.0, 1.0), "steer_mode": (0.0, 2.0, 0.0), "wiper": (0.0, 1.0, 0.0)},
 }
 INPUTS = tuple(f"excavator.{name}" for name in CHANNELS)
@@ -163,7 +163,7 @@ class ToyMachine:
         )
         q, p = turn(2, 0.0), np.array([0.0, 0.0, 0.95])
         self._pose(0, p, q)
-        q, p = times(q, turn(2, self.swing)), p + (0.0, 0.0, 0.7)
+        q, p = times(q, turn(2, self.swing)), p + np.array([0.0, 0.0, 0.7])
         self._pose(1, p, q)
         for k, (arm, angle) in enumerate(
             zip(((0.75, 0.0, 0.45), (BOOM_LONG, 0.0, 0.0), (STICK_LONG, 0.0, 0.0)), self.angles, strict=True)
