@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 WEB_ARTEFACTS ?= web-artefacts
 
-.PHONY: run test test-slow test-timing test-lab test-web web lint format bench bench-engine bench-collide bench-drivers bench-bridge \
-        soak deps-system clean help
+.PHONY: run test test-slow test-timing test-lab test-web web lint format bench bench-engine bench-collide \
+        bench-drivers bench-bridge bench-web soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,9 @@ bench-drivers: $(VENV)/.ready-dev  ## eight drivers at 1 kHz: what they cost the
 
 bench-bridge: $(VENV)/.ready-dev  ## what leaves the PC: losses, latency, the tick beside it; ARGS="--seconds 5" is shorter
 	$(BIN)/python tools/bench_bridge.py $(ARGS)
+
+bench-web: $(VENV)/.ready-dev  ## the page in the browser: bytes, the server's share of a core, age, the tick beside it
+	$(BIN)/python tools/bench_web.py $(ARGS)
 
 soak: $(VENV)/.ready-dev  ## ten minutes at 1 kHz: every tick logged, memory flat
 	$(BIN)/python tools/bench_node.py soak $(ARGS)

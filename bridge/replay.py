@@ -119,6 +119,7 @@ class Replay:
         p = self.player
         return {
             "state": "playing" if p.playing and not p.ended else "paused",
+            "paused": not p.playing or p.ended,
             "tick": p.tick,
             "time": p.position_s,
             "duration": p.duration_s,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hilnode.control import Word
 from hilnode.signals import UnknownName, nearest
+from hilnode.tick.layout import L
 
 if TYPE_CHECKING:
     from hilnode.node import Node
@@ -81,6 +82,8 @@ def status(node: Node) -> dict[str, Any]:
         "state": node.state.name.lower(),
         "tick": node.control[Word.TICK],
         "step": node.steps,
+        "paused": bool(node.tick.live.i[L.PAUSED]),
+        "speed": node.config.node.period_ns / max(1, node.control[Word.PERIOD]),
         "overruns": node.control[Word.OVERRUNS],
         "wake_p99_us": t.wake_p99,
         "step_p99_us": t.step_p99,

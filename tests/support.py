@@ -136,7 +136,7 @@ class Device:
 
 def environment() -> dict[str, str]:
     """With the test plants and drivers on Python's path."""
-    paths = [str(HERE / "hilnode"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(HERE / "hilnode"), str(HERE), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 

@@ -65,6 +65,8 @@ publish = "{PUBLISH}"
 {more}
 [web]
 enabled = false
+[web]
+enabled = false
 """
     )
     return path

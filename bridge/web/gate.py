@@ -1,9 +1,10 @@
 """Who is let in: the checks of a request before anything is done for it, and the count of what was refused.
 
-Host      on loopback it must be a name of this PC: a page of somebody else's, whose name was made to point here
-          (DNS rebinding), has another one
-Origin    the stream is for the page that this server gave out, so both must name the same host
-token     beyond loopback; compared in constant time
+- Host: on loopback it must be a name of this PC. A page of somebody else's, whose name was made to point here (DNS
+  rebinding), has another one.
+- Origin: the stream is for the page that this server gave out, so both must name the same host.
+- Token: beyond loopback; compared in constant time. A page learns nothing of a handshake that was refused, so the
+  stream is opened for it and closed at once, with a code of its own.
 """
 
 from __future__ import annotations
@@ -63,19 +64,23 @@ class Gate:
             answer = self.files.answer(parts.path, request.headers.get("Accept-Encoding", ""))
             self.refused["path"] += answer.status_code == 404
             return answer
-        if not self._has_token(parts.query):
-            return self._refuse("token", "the token is missing or wrong: open the page with #token=... at its end")
         return None
 
     def _is_known(self, host: str) -> bool:
         name = urlsplit(f"//{host}").hostname or ""
         return not is_loopback(self.host) or name in LOCAL_NAMES or name == self.host
 
-    def _has_token(self, query: str) -> bool:
+    def has_token(self, path: str) -> bool:
+        """Whether a request that was let in to the stream has shown the token; if not, it is counted."""
         if not self.token:
             return True
-        given = parse_qs(query, max_num_fields=8).get("token", [])
-        return len(given) == 1 and hmac.compare_digest(given[0].encode(), self.token.encode())
+        try:
+            given = parse_qs(urlsplit(path).query, max_num_fields=8).get("token", [])
+        except ValueError:
+            given = []
+        good = len(given) == 1 and hmac.compare_digest(given[0].encode(), self.token.encode())
+        self.refused["token"] += not good
+        return good
 
     def _refuse(self, reason: str, why: str) -> Response:
         self.refused[reason] += 1

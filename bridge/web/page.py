@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from websockets.asyncio.server import ServerConnection
 
 from bridge.link import NodeError
@@ -48,6 +49,7 @@ class Page:
         self._sent_at: deque[tuple[int, float]] = deque(maxlen=UNDRAWN)
         self._asked: set[asyncio.Task[None]] = set()
         self._second, self._in_second, self._nonsense = 0.0, 0, 0
+        self._words: NDArray[np.int64] = np.zeros(0, np.int64)
         self._begin()
         self._generation = 0  # not greeted yet
 
@@ -61,7 +63,6 @@ class Page:
         self._grounds = [PageGround(k, grid) for k, grid in enumerate(feed.grids)]
         self._props_seen = np.zeros(len(feed.props.names), np.int64)
         self._arrows_seen = 0
-        self._find_words()
 
     @property
     def role(self) -> Role:
@@ -102,6 +103,7 @@ class Page:
         for text in (as_json(hello), feed.scene, feed.link_text(), *feed.latest.values(), *feed.events):
             self.say(text)
         self.say(self.server.cab_text(self))
+        self._find_words()
 
     def _frames(self) -> list[bytes]:
         """The newest state and what has changed beside it; nothing if the page has it already."""
@@ -188,16 +190,11 @@ class Page:
         self.server.count_watchers()
 
     def _find_words(self) -> None:
-        """Where the signals of its plots stand in a row; one that this run has not got is refused."""
-        self._words = np.zeros(0, np.int64)
+        """Where the signals of its plots stand in a row; those that this run has not got are left out."""
         rows = self.server.feed.rows
-        if rows is None:
-            return
-        try:
-            self._words = rows.find(self.watch)
-        except KeyError as error:
-            self.watch = []
-            self.server.refuse("unknown", self.name, f"watch: no signal {error}")
+        watching = [name for name in self.watch if rows and name in rows.names]
+        self._words = rows.find(watching) if rows else np.zeros(0, np.int64)
+        self.say(as_json({"type": "watching", "signals": watching}))
 
     def _drive(self, given: Any) -> None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgpack
@@ -46,6 +46,11 @@ class Rows:
         self._blocks: deque[tuple[int, NDArray[np.int64]]] = deque()  # number of the first row, and rows
         self._kept = 0
         self.per_second = 1e9 / s.dt_ns
+
+    @property
+    def names(self) -> Container[str]:
+        """Of all signals."""
+        return self._numbers.keys()
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Where signals stand in a row; KeyError names one that is not there."""

@@ -34,6 +34,7 @@ from hilnode.realtime import keep_off
 LARGEST = 64 * 1024  # [bytes] of a message from a page
 MOST_PAGES = 50
 TELL_EVERY = 1.0  # [s] between two messages about the server itself
+NO_TOKEN = 4401  # close code: a page asks for the token then
 LOOK_EVERY = 0.1  # [s] whether the node is still there
 
 
@@ -111,7 +112,12 @@ class WebServer:
 
     async def _attend(self, connection: ServerConnection) -> None:
         """One page from its first message to its last."""
-        page = Page(self, connection, str(connection.remote_address[0]))
+        who = str(connection.remote_address[0])
+        if connection.request is None or not self.gate.has_token(connection.request.path):
+            self.audit.refused(f"page {who}", "token", "missing or wrong", self._tick)
+            await connection.close(NO_TOKEN, "the token is missing or wrong")
+            return
+        page = Page(self, connection, who)
         self.pages.add(page)
         self.count_watchers()
         if not self.feed.up:

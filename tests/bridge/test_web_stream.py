@@ -189,7 +189,8 @@ def test_arrows_and_props_come_along(page):
 
 
 def test_plots_get_every_row(page):
-    page.say(watch=["dig.count", "dig.height"])
+    page.say(watch=["dig.count", "dig.nothing", "dig.height"])
+    page.until(lambda: page.last("watching").get("signals") == ["dig.count", "dig.height"], "what it will get")
     page.until(lambda: sum(len(s["samples"]) for s in page.states) > 1000, "a second of samples")
     counts = np.concatenate([s["samples"][:, 1] for s in page.states if s["samples"].shape[1] == 3])
     assert np.diff(counts).tolist() == [1.0] * (len(counts) - 1)
@@ -241,9 +242,10 @@ def test_the_token_opens_the_stream(digger, static):
     with served(digger.commands, static, token=TOKEN) as server:
         address = server.options.address
         for query in ("", "?token=wrong"):
-            with pytest.raises(InvalidStatus) as refused:
-                FakePage(address, query=query)
-            assert refused.value.response.status_code == 403
+            with FakePage(address, query=query) as stranger:
+                stranger.until(lambda stranger=stranger: stranger.closed, "the end")
+                assert stranger.closed.rcvd.code == 4401
+                assert (stranger.texts, stranger.bytes) == ([], 0)
         with opened(address, query=f"?token={TOKEN}") as page:
             assert page.hello["node"] == digger.name
             page.until(lambda: page.last("web").get("refused") == {"token": 2}, "the counts")

@@ -12,13 +12,14 @@ import pytest
 from doc_blocks import TOP, blocks_of
 
 from bridge.requests import OPERATIONS, REQUIRED
+from bridge.terrain import GridSender
 from bridge.wire import Packer
 from hilnode.health import Report
 from hilnode.row import Schema
 from hilnode.signals import Signal
 
 PAGE = TOP / "docs" / "wire-protocol.md"
-TOPICS = ("state", "raw", "timing", "schema", "driver")
+TOPICS = ("state", "raw", "timing", "schema", "driver", "terrain", "arrows", "props")
 HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500, 1_000_029_000, 1_000_010, 32, 2, 0, 0)
 VALUES = (1.5, 0.25, 0.125, 2.5, 0.125, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # input, its age, output, command, pose
 ROW = struct.pack("<12q11d", *HEADER, *VALUES)
@@ -32,6 +33,20 @@ def vector(topic: str) -> bytes:
 def meaning(topic: str) -> dict[str, Any]:
     (text,) = (b.text for b in blocks_of(PAGE) if b.info == f"json {topic}")
     return json.loads(text)
+
+
+def shown(topic: str) -> dict[str, Any]:
+    """What stands beside the row: a grid of 3 x 2 samples that has changed once, one arrow, one prop."""
+    if topic == "arrows":
+        at, force = np.array([1.0, 2.0, 0.5], "<f4"), np.array([0.0, 0.0, 1500.0], "<f4")
+        return {"count": 1, "at": at.tobytes(), "force": force.tobytes()}
+    if topic == "props":
+        return {"props": {"stone": {"p": [1.0, 2.0, 0.25], "q": [1.0, 0.0, 0.0, 0.0]}}}
+    sender = GridSender({"name": "ground", "nx": 3, "ny": 2, "tile": 2})
+    heights = np.array([[0.0, 0.1], [0.2, 0.3], [-0.1, 1.5]])
+    whole = [sender.change(i, 0, heights[2 * i : 2 * i + 2]) for i in (0, 1)]
+    changed = sender.change(0, 0, heights[:2] - [[0.0, 0.0], [0.0123, 0.0]])
+    return {"grid": "ground", "coder": 7, "tiles": [whole[1], changed]}
 
 
 def packed(topic: str) -> list[bytes]:
@@ -54,6 +69,8 @@ def packed(topic: str) -> list[bytes]:
         return packer.drivers(row[3] * 1e-9, 1000, [valve])
     if topic == "schema":
         return packer.schema(row[3] * 1e-9, 1000)
+    if topic in ("terrain", "arrows", "props"):
+        return packer.pack(topic, row[3] * 1e-9, 1000, shown(topic))
     return packer.raw(row) if topic == "raw" else packer.state(row)
 
 
@@ -68,6 +85,10 @@ def test_the_bytes_mean_what_the_page_says(topic: str) -> None:
     if topic == "raw":
         assert decoded["row"] == ROW
         decoded["row"] = f"{len(ROW)} bytes"
+    for form, of in (("<f4", [decoded] if topic == "arrows" else []), ("<i4", decoded.get("tiles", []))):
+        for table in of:  # binary fields as the numbers that they hold
+            narrow = "<i2" if table.get("delta") else form
+            table |= {k: np.frombuffer(v, narrow).tolist() for k, v in table.items() if isinstance(v, bytes)}
     assert decoded == meaning(topic)
 
 
@@ -110,6 +131,7 @@ def test_every_field_is_explained(topic: str) -> None:
             "cart.position",
             "valve",
             "valve.ao0",
+            "stone",
         }  # names of things, not of fields
         return named.union(*map(fields, value.values()))
 
