@@ -2,7 +2,7 @@
 // for scale. Without a grid it is the plane of the scene.
 
 import * as THREE from "three";
-import { grain } from "./soil.js";
+import { PATCH, grain } from "./soil.js";
 
 const FAR = 400; // [m]
 const TUCKED = 0.12; // [m] that the land reaches under the rim of the grid
@@ -72,7 +72,7 @@ export class Land {
     }
     const geometry = new THREE.ShapeGeometry(outline, 48);
     const { position, uv } = geometry.attributes;
-    for (let v = 0; v < position.count; v++) uv.setXY(v, position.getX(v) / 3, position.getY(v) / 3);
+    for (let v = 0; v < position.count; v++) uv.setXY(v, position.getX(v) / PATCH, position.getY(v) / PATCH);
     return geometry;
   }
 

@@ -46,8 +46,8 @@ export class Sky {
     this.sun = new THREE.DirectionalLight(0xfff1dc, 3.0);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(shadowSize, shadowSize);
-    this.sun.shadow.bias = -0.0004;
-    this.sun.shadow.normalBias = 0.03;
+    this.sun.shadow.bias = -0.0006;
+    this.sun.shadow.normalBias = 60 / shadowSize;
     this.sun.shadow.radius = 3;
     const eye = this.sun.shadow.camera;
     [eye.left, eye.right, eye.top, eye.bottom, eye.near, eye.far] = [-REACH, REACH, REACH, -REACH, 1, 90];
