@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+WEB_ARTEFACTS ?= web-artefacts
 
-.PHONY: run test test-slow test-timing test-lab lint format bench bench-engine bench-collide bench-drivers bench-bridge \
-        bench-web soak deps-system clean help
+.PHONY: run test test-slow test-timing test-lab test-web web lint format bench bench-engine bench-collide \
+        bench-drivers bench-bridge bench-web soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,6 +25,12 @@ test-slow: $(VENV)/.ready-dev  ## long tests
 
 test-timing: $(VENV)/.ready-dev  ## tests that assert times: on a quiet machine
 	$(BIN)/pytest -m timing $(ARGS)
+
+test-web: $(VENV)/.ready-dev  ## the page in a browser; needs chromium; WEB_ARTEFACTS=folder keeps screenshots
+	HILNODE_WEB_ARTEFACTS=$(WEB_ARTEFACTS) $(BIN)/pytest -m web tests/web $(ARGS)
+
+web:  ## build the page from its sources (bridge/web/page to bridge/web/static); needs node and npm, only for its authors
+	cd bridge/web/page && npm ci && npm run build
 
 test-lab: $(VENV)/.ready-dev  ## HID and CAN in a virtual lab PC; needs qemu-system-x86 and busybox-static, no root
 	$(BIN)/python tools/lab_pc.py test $(ARGS)

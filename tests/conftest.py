@@ -25,6 +25,7 @@ LEFT_OUT = {
     "timing": "make test-timing, on a quiet machine",
     "hardware": "pytest -m hardware, with the devices",
     "lab": "make test-lab",
+    "web": "make test-web, with chromium",
 }
 _deselected = dict.fromkeys(LEFT_OUT, 0)
 

@@ -11,6 +11,7 @@ One websocket per page, answers by number, events gathered: console messages, ex
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -25,10 +26,10 @@ from websockets.sync.client import ClientConnection, connect
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (  # other ways to draw without a graphics card are far slower
-    "--headless --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync --remote-debugging-port=0 "
-    "--disable-dev-shm-usage --mute-audio"
-).split()
+    *("--headless", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--mute-audio", "--remote-debugging-port=0"),
+)
 ARTEFACTS = os.environ.get("HILNODE_WEB_ARTEFACTS")  # folder for screenshots; none are kept without
 
 
@@ -36,7 +37,8 @@ class Page:
     """One tab."""
 
     def __init__(self, address: str, close: Any) -> None:
-        self._socket: ClientConnection = connect(address, max_size=None)
+        self._open = contextlib.ExitStack()
+        self._socket: ClientConnection = self._open.enter_context(connect(address, max_size=None))
         self._close = close
         self._number = 0
         self.console: list[str] = []  # errors and warnings
@@ -117,6 +119,18 @@ class Page:
         )
         return x, y
 
+    def fill(self, selector: str, value: object, event: str = "input") -> None:
+        """Give an input a value, as if it had been typed."""
+        self.run(
+            f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event({json.dumps(event)})); }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+
+    def texts(self, selector: str) -> list[str]:
+        """Texts of all elements of a selector that are not hidden."""
+        query = json.dumps(selector)
+        return self.run(f"[...document.querySelectorAll({query})].filter((e) => !e.hidden).map((e) => e.textContent)")
+
     def screenshot(self, name: str) -> None:
         """Keep a picture of the page, if somebody wants pictures."""
         if not ARTEFACTS:
@@ -127,7 +141,7 @@ class Page:
 
     def close(self) -> None:
         self._close()
-        self._socket.close()
+        self._open.close()
 
 
 class Browser:
@@ -146,7 +160,8 @@ class Browser:
         port = Path(self._home.name) / "DevToolsActivePort"
         until = time.monotonic() + 60
         while not (port.exists() and port.read_text().count("\n")):
-            assert time.monotonic() < until and self._process.poll() is None, "chromium does not start"
+            assert self._process.poll() is None, "chromium has ended"
+            assert time.monotonic() < until, "chromium does not start"
             time.sleep(0.05)
         self._base = f"http://127.0.0.1:{port.read_text().split()[0]}"
         return self

@@ -23,7 +23,17 @@ from typing import Any
 
 import numpy as np
 from toy_machine import (
-    BODIES, CHANNELS, CORNER, GRID, INPUTS, PROPS, SIGNALS, SPACING, TILE, ToyMachine, scene,
+    BODIES,
+    CHANNELS,
+    CORNER,
+    GRID,
+    INPUTS,
+    PROPS,
+    SIGNALS,
+    SPACING,
+    TILE,
+    ToyMachine,
+    scene,
 )  # fmt: skip
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers

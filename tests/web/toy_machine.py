@@ -36,9 +36,9 @@ SIGNALS = (
     *(("excavator.flag.overload", ""), ("excavator.flag.relief", "")),
 )
 CHANNELS = {  # name to low, high, default
-    **{name: (-1.0, 1.0, 0.0) for name in ("left.x", "left.y", "right.x", "right.y", "drive", "steer")},
-    **{name: (-1.0, 1.0, 0.0) for name in ("blade", "outriggers")},
-    **{name: (0.0, 1.0, 0.0) for name in ("brake", "pattern", "parking", "horn")},
+    **dict.fromkeys(("left.x", "left.y", "right.x", "right.y", "drive", "steer"), (-1.0, 1.0, 0.0)),
+    **dict.fromkeys(("blade", "outriggers"), (-1.0, 1.0, 0.0)),
+    **dict.fromkeys(("brake", "pattern", "parking", "horn"), (0.0, 1.0, 0.0)),
     **{"throttle": (0.0, 1.0, 0.4), "gear": (1.0, 3.0, 1.0), "steer_mode": (0.0, 2.0, 0.0), "wiper": (0.0, 1.0, 0.0)},
 }
 INPUTS = tuple(f"excavator.{name}" for name in CHANNELS)
@@ -88,7 +88,10 @@ def scene() -> list[Entry]:
         box(BOOM, (3.0, 0.40, 0.5), (4.2, 0, 0.24), YELLOW, q=[beam[0], 0, -beam[2], 0]),
         shape(BOOM, "cylinder", (0.3, 0.7), (0, 0, 0), DARK, q=ACROSS, finish="steel"),
         shape(BOOM, "cylinder", (0.2, 0.6), (BOOM_LONG, 0, 0), DARK, q=ACROSS, finish="steel"),
-        shape(BOOM, "capsule", (0.11, 2.2), (2.6, 0, 0.75), STEEL, q=[0.7071, 0, 0.7071, 0], finish="steel"),
+        {"kind": "strut", "body": HOUSE, "p": [0.9, 0.35, 0.1], "body_b": BOOM, "p_b": [2.6, 0.35, 0.1]}
+        | {"size": [0.12, 0.07, 1.4], "colour": list(YELLOW)},
+        {"kind": "strut", "body": BOOM, "p": [2.6, 0, 0.75], "body_b": STICK, "p_b": [-0.4, 0, 0.5]}
+        | {"size": [0.12, 0.07, 1.9], "colour": list(YELLOW)},
         box(STICK, (STICK_LONG, 0.34, 0.42), (0.5 * STICK_LONG - 0.1, 0, 0.05), YELLOW),
         shape(STICK, "cylinder", (0.16, 0.55), (STICK_LONG, 0, 0), DARK, q=ACROSS, finish="steel"),
         box(BUCKET, (1.2, 1.2, 0.08), (0.65, 0, -0.35), STEEL, finish="steel"),
@@ -163,7 +166,7 @@ class ToyMachine:
         )
         q, p = turn(2, 0.0), np.array([0.0, 0.0, 0.95])
         self._pose(0, p, q)
-        q, p = times(q, turn(2, self.swing)), p + (0.0, 0.0, 0.7)
+        q, p = times(q, turn(2, self.swing)), p + np.array([0.0, 0.0, 0.7])
         self._pose(1, p, q)
         for k, (arm, angle) in enumerate(
             zip(((0.75, 0.0, 0.45), (BOOM_LONG, 0.0, 0.0), (STICK_LONG, 0.0, 0.0)), self.angles, strict=True)

@@ -8,7 +8,7 @@ export class Stick {
 
   constructor(label) {
     this.knob = svg("circle", { r: 17, class: "knob" });
-    this.marks = { left: svg("text", { x: -56, y: 4 }), right: svg("text", { x: 56, y: 4 }), away: svg("text", { x: 0, y: -53 }), back: svg("text", { x: 0, y: 60 }) };
+    this.marks = { left: svg("text", { x: -50, y: -5 }), right: svg("text", { x: 50, y: -5 }), away: svg("text", { x: 0, y: -53 }), back: svg("text", { x: 0, y: 60 }) };
     const pad = svg("svg", { viewBox: "-75 -75 150 150", role: "img", "aria-label": `${label} stick` },
       svg("circle", { r: 70, class: "ring" }), svg("line", { x1: -70, x2: 70, class: "cross" }), svg("line", { y1: -70, y2: 70, class: "cross" }),
       ...Object.values(this.marks), this.knob);

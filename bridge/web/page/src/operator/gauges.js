@@ -80,19 +80,19 @@ class BarGauge {
 class Level {
   constructor(pitch, roll) {
     this.ground = svg("g", {}, svg("rect", { x: -80, y: 0, width: 160, height: 90, class: "ground" }), svg("line", { x1: -80, x2: 80, class: "horizon" }));
-    this.number = svg("text", { y: 20, class: "unit" });
+    this.number = svg("text", { y: 16, class: "unit light" });
     this.pitch = pitch;
     this.roll = roll;
-    const clip = svg("clipPath", { id: "level-glass" }, svg("circle", { r: 42 }));
+    const clip = svg("clipPath", { id: "level-glass" }, svg("circle", { cy: -8, r: 36 }));
     this.element = el("div.gauge", { title: [pitch, roll].filter(Boolean).join(", ") },
       svg("svg", { viewBox: "-50 -50 100 88" }, clip,
         svg("g", { "clip-path": "url(#level-glass)" }, svg("rect", { x: -50, y: -50, width: 100, height: 100, class: "sky" }), this.ground),
-        svg("path", { d: "M -20 0 H -7 L 0 6 L 7 0 H 20", class: "craft" }), this.number, svg("text", { y: 36, class: "label" }, "tilt")));
+        svg("path", { d: "M -20 -8 H -7 L 0 -2 L 7 -8 H 20", class: "craft" }), this.number, svg("text", { y: 36, class: "label" }, "tilt")));
   }
 
   show(node) {
-    const [pitch, roll] = [node.value(this.pitch) ?? 0, node.value(this.roll) ?? 0].map((v) => v * DEGREES);
-    this.ground.setAttribute("transform", `rotate(${(-roll).toFixed(2)}) translate(0 ${(1.6 * pitch).toFixed(2)})`);
+    const [pitch, roll] = [this.pitch, this.roll].map((name) => (node.value(name) || 0) * DEGREES);
+    this.ground.setAttribute("transform", `translate(0 -8) rotate(${(-roll).toFixed(2)}) translate(0 ${(1.6 * pitch).toFixed(2)})`);
     write(this.number, `${pitch.toFixed(1)}° / ${roll.toFixed(1)}°`);
   }
 }

@@ -5,7 +5,7 @@ import { PATTERNS, channelsOf, scaled } from "./channels.js";
 import { Lever, Setting, Stick } from "./controls.js";
 import { Keyboard, readGamepad } from "./inputs.js";
 
-const WORDS = { swing: ["swing left", "right"], stick: ["stick out", "in"], bucket: ["curl", "dump"], boom: ["boom down", "up"] };
+const WORDS = { swing: ["swing", "swing"], stick: ["stick out", "stick in"], bucket: ["curl", "dump"], boom: ["boom down", "boom up"] };
 
 export class Panel {
   #channels = [];

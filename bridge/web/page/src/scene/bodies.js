@@ -3,6 +3,7 @@
 import * as THREE from "three";
 import { Materials } from "./materials.js";
 import { meshOf, place, surfaceGeometry } from "./shapes.js";
+import { Struts } from "./struts.js";
 
 const HIDDEN = 0.01; // a shape scaled by a signal below this is not shown
 
@@ -10,6 +11,7 @@ export class Bodies {
   #materials;
   #surfaces = new Map();
   #scaled = [];
+  #struts = new Struts();
 
   constructor(scene, reflections) {
     this.#materials = new Materials(reflections);
@@ -60,6 +62,8 @@ export class Bodies {
 
   #hang(entry) {
     const group = this.byName.get(entry.body);
+    const other = entry.kind === "strut" && this.byName.get(entry.body_b);
+    if (group && other) this.#struts.add(entry, group, other, this.root, this.#materials);
     const mesh = group && meshOf(entry, this.#materials, this.#surfaces);
     if (!mesh) return;
     mesh.userData.body = entry.body;
@@ -77,6 +81,7 @@ export class Bodies {
     this.#surfaces.clear();
     this.#materials.dispose();
     this.#scaled = [];
+    this.#struts.clear();
     [this.seats, this.frames, this.planes, this.ready] = [[], [], [], false];
   }
 
@@ -87,6 +92,7 @@ export class Bodies {
       position.set(poses[at], poses[at + 1], poses[at + 2]);
       quaternion.set(poses[at + 4], poses[at + 5], poses[at + 6], poses[at + 3]);
     }
+    this.#struts.update();
   }
 
   moveProp(index, pose) {

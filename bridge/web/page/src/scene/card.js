@@ -19,13 +19,12 @@ export class Card {
   #rows = [];
   #written = 0;
 
-  constructor(node, stage, plot) {
+  constructor(node, stage) {
     this.#node = node;
     this.#stage = stage;
-    this.plot = plot;
     this.title = el("h2");
     this.place = el("dl.readings");
-    this.list = el("dl.readings.signals");
+    this.list = el("dl.readings.own");
     this.element = el("aside.card.panel", { hidden: true, "aria-label": "picked body" },
       el("header", {}, this.title, el("button.quiet", { title: "Close (Esc)", "aria-label": "Close", onclick: () => stage.picker.choose(null) }, "✕")),
       this.place, this.list);
@@ -46,8 +45,8 @@ export class Card {
     if (name === null) return;
     write(this.title, name);
     const pose = () => this.#stage.bodies.pose(name);
-    ["x", "y", "z"].forEach((axis, k) => this.#row(this.place, axis, "m", () => number(pose().p[k])));
-    ["roll", "pitch", "yaw"].forEach((axis, k) => this.#row(this.place, axis, "°", () => number(turns(pose().q)[k])));
+    ["x", "y", "z"].forEach((axis, k) => this.#row(this.place, axis, "m", () => pose().p[k].toFixed(3)));
+    ["roll", "pitch", "yaw"].forEach((axis, k) => this.#row(this.place, axis, "°", () => turns(pose().q)[k].toFixed(2)));
     const signals = signalsOf(name, this.#node.signals);
     signals.sort((a, b) => FORCE.test(b.name) - FORCE.test(a.name));
     for (const { name: signal, unit } of signals) {

@@ -2,9 +2,10 @@
 // for scale. Without a grid it is the plane of the scene.
 
 import * as THREE from "three";
-import { grain } from "./soil.js";
+import { PATCH, grain } from "./soil.js";
 
 const FAR = 400; // [m]
+const TUCKED = 0.12; // [m] that the land reaches under the rim of the grid
 const PLAIN = [0.5, 0.47, 0.41];
 
 function lines(size, step, colour, opacity) {
@@ -35,7 +36,7 @@ export class Land {
     const area = ({ nx, ny, spacing }) => nx * ny * spacing[0] * spacing[1];
     const hole = [...grids].sort((a, b) => area(b) - area(a))[0];
     const flat = planes.find(({ q = [1, 0, 0, 0] }) => Math.abs(q[0]) > 0.999);
-    const z = hole ? hole.rim() : (flat?.p?.[2] ?? 0);
+    const z = hole ? hole.rim() - 0.015 : (flat?.p?.[2] ?? 0);
     const ground = new THREE.Mesh(this.#surface(hole), this.#material(hole?.colour ?? flat?.colour ?? PLAIN));
     ground.position.z = z;
     ground.receiveShadow = true;
@@ -45,7 +46,7 @@ export class Land {
     this.rules = new THREE.Group();
     this.rules.add(lines(200, 10, 0x22282c, 0.22));
     if (!hole) this.rules.add(lines(40, 1, 0x22282c, 0.14));
-    this.rules.position.z = z + 0.012;
+    this.rules.position.z = z + 0.03;
     this.rules.visible = this.shown;
     this.group.add(this.rules);
   }
@@ -63,14 +64,15 @@ export class Land {
   #surface(hole) {
     const outline = new THREE.Shape().absarc(0, 0, FAR, 0, 2 * Math.PI);
     if (hole) {
-      const [x0, y0] = hole.corner;
-      const [x1, y1] = [x0 + (hole.nx - 1) * hole.spacing[0], y0 + (hole.ny - 1) * hole.spacing[1]];
+      // A little smaller than the grid: two edges that only touch let the sky through.
+      const [x0, y0] = [hole.corner[0] + TUCKED, hole.corner[1] + TUCKED];
+      const [x1, y1] = [x0 + (hole.nx - 1) * hole.spacing[0] - 2 * TUCKED, y0 + (hole.ny - 1) * hole.spacing[1] - 2 * TUCKED];
       const corners = [[x0, y0], [x0, y1], [x1, y1], [x1, y0]].map(([x, y]) => new THREE.Vector2(x, y));
       outline.holes.push(new THREE.Path(corners));
     }
     const geometry = new THREE.ShapeGeometry(outline, 48);
     const { position, uv } = geometry.attributes;
-    for (let v = 0; v < position.count; v++) uv.setXY(v, position.getX(v) / 3, position.getY(v) / 3);
+    for (let v = 0; v < position.count; v++) uv.setXY(v, position.getX(v) / PATCH, position.getY(v) / PATCH);
     return geometry;
   }
 

@@ -28,8 +28,12 @@ export class Materials {
       const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
       const how = FINISHES[finish] ?? FINISHES.paint;
       material = new THREE.MeshStandardMaterial({ color, flatShading: flat, ...how });
-      material.envMap = this.reflections;
-      material.envMapIntensity = 0.4;
+      if (this.reflections) {
+        material.envMap = this.reflections;
+        material.envMapIntensity = 0.4;
+      } else {
+        material.metalness *= 0.3; // metal that has nothing to reflect would be black
+      }
       this.#made.set(key, material);
     }
     return material;

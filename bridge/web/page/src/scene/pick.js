@@ -38,13 +38,20 @@ export class Picker {
     this.#lit = [];
     this.body = name !== null && this.bodies.byName.has(name) ? name : null;
     if (this.body !== null) {
-      for (const mesh of this.bodies.byName.get(this.body).children.filter((child) => child.isMesh)) {
+      for (const mesh of this.#meshes(this.body)) {
         this.#lit.push({ mesh, material: mesh.material });
         mesh.material = mesh.material.clone();
         mesh.material.emissive.copy(this.#glow).multiplyScalar(4);
       }
     }
     this.chosen(this.body);
+  }
+
+  /** Its shapes, wherever they hang: those of cylinders between two bodies hang in the world. */
+  #meshes(name) {
+    const meshes = [];
+    this.bodies.root.traverse((object) => object.isMesh && object.userData.body === name && meshes.push(object));
+    return meshes;
   }
 
   /** Shapes were made anew: what was lit is gone. */

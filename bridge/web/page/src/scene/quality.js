@@ -1,10 +1,10 @@
 // How much the picture may cost. A graphics card draws everything at the screen's own resolution. Where the processor
 // has to do its work, the picture is made plainly from the start: no smoothed edges (they double the cost), every
-// second sample of the ground, a smaller map of shadows that is not drawn anew each time. And wherever pictures come
+// second sample of the ground, no reflections, a smaller map of shadows that is not drawn anew each time. And wherever pictures come
 // slowly, resolution goes down step by step, and up again when there is time.
 
-const SLOW = 110; // [ms] between pictures
-const FAST = 24;
+const SLOW = { card: 60, plain: 220 }; // [ms] between pictures that is too much
+const FAST = { card: 24, plain: 90 }; // [ms] that leaves room for more
 const PIXELS = [2, 1, 0.8, 0.65, 0.5]; // of the picture per pixel of the page
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 
@@ -30,9 +30,10 @@ export class Quality {
     this.antialias = !this.plain;
     this.shadowSize = this.plain ? 1024 : 2048;
     this.shadowEvery = this.plain ? 3 : 1; // pictures
+    this.reflect = !this.plain;
     this.stride = this.plain ? 2 : 1; // of the ground's samples
     this.best = devicePixelRatio > 1 ? 0 : 1;
-    this.level = this.best;
+    this.level = this.plain ? 2 : this.best;
   }
 
   attach(renderer) {
@@ -56,9 +57,10 @@ export class Quality {
   }
 
   #adapt() {
-    if (++this.#since < 15) return;
-    if (this.#interval > SLOW && this.level < PIXELS.length - 1) this.level++;
-    else if (this.#interval < FAST && this.#since > 300 && this.level > this.best) this.level--;
+    if (++this.#since < 10) return;
+    const kind = this.plain ? "plain" : "card";
+    if (this.#interval > SLOW[kind] && this.level < PIXELS.length - 1) this.level++;
+    else if (this.#interval < FAST[kind] && this.#since > 200 && this.level > this.best) this.level--;
     else return;
     this.#apply();
   }

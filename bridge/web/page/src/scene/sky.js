@@ -41,13 +41,13 @@ function dome() {
 }
 
 export class Sky {
-  constructor(scene, renderer, shadowSize) {
+  constructor(scene, renderer, { shadowSize, reflect }) {
     this.dome = dome();
     this.sun = new THREE.DirectionalLight(0xfff1dc, 3.0);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(shadowSize, shadowSize);
-    this.sun.shadow.bias = -0.0004;
-    this.sun.shadow.normalBias = 0.03;
+    this.sun.shadow.bias = -0.0006;
+    this.sun.shadow.normalBias = 60 / shadowSize;
     this.sun.shadow.radius = 3;
     const eye = this.sun.shadow.camera;
     [eye.left, eye.right, eye.top, eye.bottom, eye.near, eye.far] = [-REACH, REACH, REACH, -REACH, 1, 90];
@@ -55,7 +55,7 @@ export class Sky {
     above.position.set(0, 0, 1);
     scene.fog = new THREE.Fog(HAZE, 45, 260);
     scene.add(this.dome, this.sun, this.sun.target, above);
-    this.reflections = this.#reflect(renderer); // for paint, steel and glass; the ground reflects nothing
+    this.reflections = reflect ? this.#reflect(renderer) : null; // for paint, steel and glass; the ground reflects nothing
   }
 
   /** What paint and glass reflect: the same sky over plain ground, blurred once. */

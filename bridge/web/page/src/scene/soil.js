@@ -4,17 +4,20 @@ import * as THREE from "three";
 
 const SIDE = 256;
 
+/** How large the picture of the grain is on the ground [m]. */
+export const PATCH = 5;
+
 let texture = null;
 
 /** Grain that repeats: values about white that multiply the colour, in clumps of several sizes. */
 export function grain() {
   if (texture) return texture;
   const data = new Uint8Array(4 * SIDE * SIDE);
-  const layers = [4, 11, 32, 100].map((cells, k) => lattice(cells, 17 * k + 5));
+  const layers = [5, 17, 47, 113].map((cells, k) => lattice(cells, 17 * k + 5));
   for (let k = 0; k < SIDE * SIDE; k++) {
     const [x, y] = [(k % SIDE) / SIDE, Math.floor(k / SIDE) / SIDE];
     const noise = 0.12 * layers[0](x, y) + 0.23 * layers[1](x, y) + 0.3 * layers[2](x, y) + 0.35 * layers[3](x, y);
-    const value = 255 * (0.74 + 0.52 * (noise - 0.25));
+    const value = 255 * (0.78 + 0.42 * (noise - 0.25));
     data.set([value, value, value, 255].map((c) => Math.max(0, Math.min(255, c))), 4 * k);
   }
   texture = new THREE.DataTexture(data, SIDE, SIDE);
@@ -30,7 +33,12 @@ export function grain() {
 /** Random values on a grid of `cells` that closes in itself, smooth in between: the same in every page. */
 function lattice(cells, seed) {
   let state = seed;
-  const random = () => (state = (state * 16807) % 2147483647) / 2147483647;
+  const random = () => {
+    state = (state + 0x6d2b79f5) | 0; // mulberry32
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
   const values = Float32Array.from({ length: cells * cells }, random);
   const smooth = (x) => x * x * (3 - 2 * x);
   return (x, y) => {

@@ -29,9 +29,9 @@ export class Stage {
     this.quality.attach(this.renderer);
     this.renderer.shadowMap.enabled = true;
     this.renderer.toneMapping = THREE.NeutralToneMapping;
-    this.renderer.toneMappingExposure = 0.92;
+    this.renderer.toneMappingExposure = 1.15;
     this.scene = new THREE.Scene();
-    this.sky = new Sky(this.scene, this.renderer, this.quality.shadowSize);
+    this.sky = new Sky(this.scene, this.renderer, this.quality);
     this.land = new Land(this.scene);
     this.terrain = new Terrain(this.scene, this.quality.stride);
     this.bodies = new Bodies(this.scene, this.sky.reflections);

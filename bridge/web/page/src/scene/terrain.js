@@ -4,7 +4,7 @@
 
 import * as THREE from "three";
 import { decodeTerrain, metres } from "../link/decode.js";
-import { grain, tint } from "./soil.js";
+import { PATCH, grain, tint } from "./soil.js";
 
 const FRESH = 25; // [s] that soil looks moist after it was moved
 const STIRRED = 0.002; // [m] that a sample must move to look moist
@@ -52,7 +52,7 @@ class Grid {
         const v = this.#vertex(i, j);
         position.setXYZ(v, corner[0] + i * spacing[0], corner[1] + j * spacing[1], corner[2]);
         normal.setXYZ(v, 0, 0, 1);
-        uv.setXY(v, (i * spacing[0]) / 3, (j * spacing[1]) / 3);
+        uv.setXY(v, (corner[0] + i * spacing[0]) / PATCH, (corner[1] + j * spacing[1]) / PATCH);
       }
     }
     // Each cell is two triangles, cut along the diagonal that the simulation cuts it along; with a stride, cells are
