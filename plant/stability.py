@@ -15,9 +15,18 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
+from hilnode.jit import inline, kernel
 
 NONE_LEFT = -9.99  # [m] margin of a machine that stands on less than three places in a plane
+
+
+SAME = 1e-6  # [m] points nearer to each other, seen from above, are one
+
+
+@inline
+def _is_same(a, b):
+    dx, dy = a[0] - b[0], a[1] - b[1]
+    return dx * dx + dy * dy < SAME * SAME
 
 
 @kernel
@@ -38,9 +47,9 @@ def outline(point, count, order):
         corners += 1
         best = -1
         for i in range(count):
-            dx, dy = point[i, 0] - point[now, 0], point[i, 1] - point[now, 1]
-            if dx * dx + dy * dy < 1e-12:
+            if _is_same(point[i], point[now]):
                 continue
+            dx, dy = point[i, 0] - point[now, 0], point[i, 1] - point[now, 1]
             if best < 0:
                 best = i
                 continue
@@ -48,7 +57,7 @@ def outline(point, count, order):
             turn = bx * dy - by * dx
             if turn < 0.0 or (turn == 0.0 and dx * dx + dy * dy > bx * bx + by * by):
                 best = i
-        if best < 0 or best == first:
+        if best < 0 or _is_same(point[best], point[first]):
             break
         now = best
     return corners

@@ -108,7 +108,7 @@ def drive(e, d, cab):
     """Goals of all actuators for this step."""
     h = e.model.setup.h
     d.engine[0] = _nearer(d.engine[0], d.idle + cab.lever[THROTTLE] * (d.rated - d.idle), 100.0 * h)
-    _measure(e, d)
+    measure(e, d)
     if d.hydraulic == 1:
         _share_the_pump(e, d, cab)
     else:
@@ -120,7 +120,21 @@ def drive(e, d, cab):
 
 
 @kernel
-def _measure(e, d):
+def reset_drives(e, d):
+    """Engine at idle, everything held where it is now, wheels straight."""
+    d.moving[:] = 0.0
+    d.goal[:] = 0.0
+    d.steering[:] = 0.0
+    for k in range(4):
+        e.data.target.position[d.steer[k]] = 0.0
+    d.engine[0] = d.idle
+    d.pressure[:] = 0.0
+    d.pump[:] = 0.0
+    measure(e, d)
+
+
+@kernel
+def measure(e, d):
     """Strokes of the arm's cylinders, from the angles of their joints."""
     for k in range(ARM):
         c = d.crank[k]
@@ -152,6 +166,13 @@ def _guide(e, d, cab):
         target.low[i], target.high[i] = min(push, pull), max(push, pull)
 
 
+@inline
+def _asked(d, k, side):
+    """Flow that the valve of cylinder `k` asks for [m^3/s]; less towards the end of its stroke."""
+    room = d.length[k, 1] - d.length[k, 0] - d.stroke[k, 0] if side == 0 else d.stroke[k, 0]
+    return abs(d.moving[k]) * d.speed[k] * d.area[k, side] * min(1.0, max(room, 0.0) / SOFT_END)
+
+
 @kernel
 def _share_the_pump(e, d, cab):
     """Openings of the valves and the pump's pressure, from loads and levers."""
@@ -163,14 +184,14 @@ def _share_the_pump(e, d, cab):
         d.moving[k] += (goal - d.moving[k]) * min(1.0, e.model.setup.h / max(d.lag, e.model.setup.h))
         if abs(d.moving[k]) > STILL:
             side = 0 if d.moving[k] > 0.0 else 1
-            asked += abs(d.moving[k]) * d.speed[k] * d.area[k, side]
+            asked += _asked(d, k, side)
             load = max(load, chamber.pressure[c, side])
     pressure = min(load + d.margin, d.relief)
     most = d.flow * d.engine[0] / d.rated
     power = LOSSES * d.power * d.engine[0] / d.rated
     most = min(most, power / max(pressure, 1e5))
     share = min(1.0, most / asked) if asked > 0.0 else 1.0
-    d.pump[0], d.pump[1] = pressure, share * asked
+    d.pump[0] = pressure
     for k in range(ARM):
         c = e.model.actuator.cylinder[d.cylinder[k]]
         chamber.supply[c] = pressure
@@ -179,11 +200,9 @@ def _share_the_pump(e, d, cab):
             chamber.valve[c] = 0.0
             continue
         side = 0 if u > 0.0 else 1
-        flow = abs(u) * share * d.speed[k] * d.area[k, side]
+        flow = share * _asked(d, k, side)
         drop = max(pressure - chamber.pressure[c, side], 0.25 * d.margin)
         opening = flow * math.sqrt(drop + cylinder.laminar[c]) / (cylinder.valve_gain[c] * drop)
-        room = chamber.out[c] if u < 0.0 else cylinder.stroke[c] - chamber.out[c]
-        opening *= min(1.0, max(room, 0.0) / SOFT_END)
         chamber.valve[c] = math.copysign(min(opening, 1.0), u)
 
 

@@ -113,17 +113,17 @@ def ranges(p: Parameters) -> dict[str, tuple[float, float]]:
 
     def search(which: int, low: float, high: float, fixed: tuple[float, float, float]) -> tuple[float, float]:
         closed, opened = p.point(f"{('boom', 'stick', 'bucket')[which]}.cylinder.lengths")
-        good = []
+        good, why = [], ""
         for angle in np.linspace(low, high, 2001):
             angles = list(fixed)
             angles[which] = float(angle)
             try:
                 if closed <= lengths(arm_at(p, *angles))[which] <= opened:
                     good.append(float(angle))
-            except ParameterError:
-                continue
+            except ParameterError as error:
+                why = f": {error}"
         if not good:
-            raise ParameterError(f"the {('boom', 'stick', 'bucket')[which]}'s cylinder reaches no angle at all")
+            raise ParameterError(f"the {('boom', 'stick', 'bucket')[which]}'s cylinder reaches no angle at all{why}")
         return good[0], good[-1]
 
     start = (0.5, -1.7, -1.2)

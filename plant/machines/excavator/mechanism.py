@@ -128,7 +128,10 @@ def build(
         low, high = p.point(f"{name}.range")
         angle = posture.blade if name == "blade" else posture.outriggers
         if not low <= angle <= high:
-            raise ParameterError(f"posture {name} {math.degrees(angle):.1f} deg: beyond {name}.range")
+            raise ParameterError(
+                f"posture {name} {math.degrees(angle):.1f} deg: {name}.range is {math.degrees(low):.1f} to "
+                f"{math.degrees(high):.1f} deg"
+            )
     b = _Builder(world, p, place)
     b.body("undercarriage", (0, 0, 0), np.array([1.0, 0, 0, 0]))
     _wheels(b)

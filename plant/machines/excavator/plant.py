@@ -11,6 +11,7 @@ import numpy as np
 from hilnode.record import Record
 from hilnode.signals import Signal, nearest
 from plant.abi import Arrows, Plant, Props, Task
+from plant.collide.model import Kind
 from plant.collide.shapes import Field
 from plant.compile import Engine
 from plant.look import Entry
@@ -19,7 +20,7 @@ from plant.machines.excavator.gauges import OUTPUTS
 from plant.machines.excavator.look import cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.machines.excavator.records import CONTACTS, TIRES, build_records
+from plant.machines.excavator.records import CONTACTS, TIRES, build_records, tire_of
 from plant.machines.excavator.sensing import sensed
 from plant.machines.excavator.site import (
     BED_FLOOR,
@@ -73,8 +74,16 @@ def create(
     blade, outriggers [deg]. parameters: of the machine, as text with units. soil: of `plant.soil.kind.SoilKind`.
     sensors: their errors, see `sensing`.
     """
+    for name, value in (("slope", slope), ("x", x), ("y", y), ("heading", heading)):
+        _number(name, value)
+    if slope and terrain != "slope":
+        raise ParameterError(f"slope {slope:g} deg: terrain {terrain!r} has none; choose terrain 'slope', or slope 0")
+    if objects is not None and (not isinstance(objects, int) or isinstance(objects, bool) or objects < 0):
+        raise ParameterError(f"objects {objects!r}: must be a whole number of fences and cones, at least 0")
     if stepper == "ali3p" and objects:
-        raise ParameterError("objects: fences and cones come and go with the stepper spook alone; ali3p takes 0")
+        raise ParameterError(
+            f"objects {objects}: fences and cones come and go with the stepper spook alone; with ali3p it must be 0"
+        )
     count = (0 if stepper == "ali3p" else 24) if objects is None else objects
     made = assemble(
         dt,
@@ -126,6 +135,7 @@ def assemble(
     """World, engine and records of one machine on one site."""
     if tires not in TIRES:
         raise ParameterError(f"tires {tires!r} are not known: one of {', '.join(TIRES)}")
+    _refuse_long_steps(dt, p, tires)
     world = World()
     add_site(world, site)
     place = _on_ground(p, site, place)
@@ -164,12 +174,19 @@ def _soil(given: Mapping[str, float]) -> SoilKind:
     return SoilKind(**{**SITE_SOIL, **given})  # type: ignore[arg-type]
 
 
+def _number(name: str, value: Any) -> float:
+    """An option that must be a finite number."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise ParameterError(f"{name} {value!r}: must be a finite number")
+    return float(value)
+
+
 def _posture(given: Mapping[str, float]) -> Posture:
     known = Posture.__dataclass_fields__
     for name in given:
         if name not in known:
             raise ParameterError(f"posture {name!r} is not known: it is one of {', '.join(known)}")
-    return Posture(**{name: math.radians(value) for name, value in given.items()})
+    return Posture(**{name: math.radians(_number(f"posture {name}", value)) for name, value in given.items()})
 
 
 def _on_ground(p: Parameters, site: Site, place: Place) -> Place:
@@ -222,21 +239,36 @@ def _prop_names(site: Site) -> tuple[str, ...]:
     return tuple(f"{NAME}.{'cone' if kind else 'fence'}_{k}" for k, kind in enumerate(kinds))
 
 
+def _refuse_long_steps(dt: float, p: Parameters, tires: str) -> None:
+    """A wheel is light and its tire is stiff and well damped."""
+    box = p.point("wheel.size")
+    longest = tire_of(p, tires).longest_step(p["wheel.mass"], p["wheel.mass"] / 12 * (box[0] ** 2 + box[2] ** 2))
+    if dt > longest:
+        raise ParameterError(
+            f"dt {dt:g} s: its tires need steps of {longest:.2g} s or less; a lower tire.stiffness or tire.damping, or "
+            "a higher wheel.mass, allows longer ones"
+        )
+
+
 def _refuse_inside(engine: Engine, site: Site) -> None:
-    """A machine that begins inside the ground would be thrown out of it."""
+    """A machine that begins inside the ground would be thrown out of it. The machine's shapes are balls and bars."""
     shape, placed, z = engine.content.scene.shape, engine.content.scene.placed, heights(site)
+    worst, where = INSIDE, ""
     for s in np.flatnonzero(shape.body >= 0):
         name = engine.names[shape.body[s]]
         if name.startswith(("heap", "fence", "cone")):
             continue
-        x, y = (float(v) for v in placed.pos[s, :2])
-        i, j = _sample(z, x, y)
-        inside = float(z[i, j] - placed.low[s, 2])
-        if inside > INSIDE:
-            raise ParameterError(
-                f"{name} would begin {inside:.2f} m inside the ground at x {x:.2f}, y {y:.2f} m: choose another place "
-                "or posture"
-            )
+        half = shape.size[s, 1] * placed.rot[s, :, 2] if shape.kind[s] == Kind.CAPSULE else np.zeros(3)
+        for share in (-1.0, 0.0, 1.0):
+            px, py, pz = (float(v) for v in placed.pos[s] + share * half)
+            inside = float(z[_sample(z, px, py)] - (pz - shape.size[s, 0]))
+            if inside > worst:
+                worst, where = (
+                    inside,
+                    f"{name} would begin {inside:.2f} m inside the ground at x {px:.2f}, y {py:.2f} m",
+                )
+    if where:
+        raise ParameterError(f"{where}: choose another place or posture; up to {INSIDE:g} m is allowed")
 
 
 def _sample(z: np.ndarray, x: float, y: float) -> tuple[int, int]:

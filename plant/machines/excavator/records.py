@@ -65,7 +65,7 @@ def build_records(
         com=p.point("bucket.com"),
         seed=seed,
     )
-    wheels = build_tires([_wheel(engine, p, name, tires) for name in WHEELS])
+    wheels = build_tires([Wheel(engine.index(name), tire_of(p, tires)) for name in WHEELS])
     wheels.grip[:] = p["tire.grip"]
     room = 4 + CONTACTS + 1
     load = engine.index("load")
@@ -117,15 +117,15 @@ def _cab() -> Cab:
     )
 
 
-def _wheel(engine: Engine, p: Parameters, name: str, law: str) -> Wheel:
-    tire = Tire(
+def tire_of(p: Parameters, law: str) -> Tire:
+    """The tire of each wheel."""
+    return Tire(
         law=TIRES[law](),
         radius=p["wheel.radius"],
         width=p["wheel.width"],
         stiffness=p["tire.stiffness"],
         damping=p["tire.damping"],
     )
-    return Wheel(engine.index(name), tire)
 
 
 def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) -> Drives:

@@ -176,20 +176,29 @@ def patches(site: Site) -> dict[str, int]:
 def objects(site: Site) -> tuple[list[tuple[float, ...]], list[int], list[float]]:
     """Poses, kinds and radii of fences and cones: a ring of fences around the site, cones along the way."""
     rng = np.random.default_rng(site.seed)
+    z = heights(site)
     poses, kinds, radii = [], [], []
+
+    def stand(x: float, y: float, heading: float, size: float) -> None:
+        """On the highest ground under it."""
+        at = np.array([x, y]) / SPACING + 0.5 * (SAMPLES - 1)
+        low, high = np.floor(at - size / SPACING).astype(int), np.ceil(at + size / SPACING).astype(int)
+        under = z[max(low[0], 0) : high[0] + 1, max(low[1], 0) : high[1] + 1]
+        poses.append(upright(x, y, float(under.max()), heading))
+
     fences = round(0.7 * site.objects)
     for k in range(site.objects):
         if k < fences:
             angle = 2 * math.pi * (k + 0.5) / fences
             far = 11.0 + 5.0 * (k % 2) + rng.uniform(-0.3, 0.3)
-            poses.append(upright(far * math.cos(angle), far * math.sin(angle), 0.0, angle + math.pi / 2))
+            stand(far * math.cos(angle), far * math.sin(angle), angle + math.pi / 2, 0.8)
             kinds.append(FENCE)
-            radii.append(1.15)
+            radii.append(1.45)
         else:
             x, y = rng.uniform(-17, 17, 2)
             while math.hypot(x, y) < 8.0:
                 x, y = rng.uniform(-17, 17, 2)
-            poses.append(upright(x, y, 0.0, rng.uniform(0, math.pi)))
+            stand(x, y, rng.uniform(0, math.pi), 0.2)
             kinds.append(CONE)
             radii.append(0.8)
     return poses, kinds, radii

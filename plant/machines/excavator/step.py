@@ -20,7 +20,7 @@ from plant.algebra import rotate
 from plant.crowd import Crowd, reset_crowd, tend_crowd
 from plant.inertial import Imus, read_imus, reset_imus
 from plant.machines.excavator.cab import Cab, read_cab
-from plant.machines.excavator.drives import ARM, Drives, drive
+from plant.machines.excavator.drives import ARM, Drives, drive, reset_drives
 from plant.machines.excavator.gauges import Gauges, notice, show, stand
 from plant.machines.excavator.mechanism import EMPTY, LOAD_RADIUS
 from plant.model import Status, view_engine
@@ -91,11 +91,15 @@ def _carry(e, load, mass):
 @kernel
 def _press(e, d):
     """Pressures in the arm's cylinders after the step: of the oil, or those that a guided cylinder's force needs."""
+    if d.hydraulic == 1:
+        d.pump[1] = 0.0
     for k in range(ARM):
         i = d.cylinder[k]
         if d.hydraulic == 1:
-            c = e.model.actuator.cylinder[i]
+            c, side = e.model.actuator.cylinder[i], 0 if d.moving[k] > 0.0 else 1
             d.pressure[k, 0], d.pressure[k, 1] = e.data.chamber.pressure[c, 0], e.data.chamber.pressure[c, 1]
+            if e.data.chamber.valve[c] != 0.0:
+                d.pump[1] += max(e.data.chamber.flow[c, side], 0.0)
             continue
         force = e.data.target.pushed[i] / d.stroke[k, 1]
         d.pressure[k, 0] = max(force, 0.0) / d.area[k, 0]
@@ -207,13 +211,8 @@ def reset(self, n, params, inputs, outputs, poses):
     reset_imus(x.imus)
     reset_sensors(x.sensors)
     _carry(e, x.load, 0.0)
-    d, g = x.drives, x.gauges
-    d.moving[:] = 0.0
-    d.goal[:] = 0.0
-    d.steering[:] = 0.0
-    d.engine[0] = d.idle
-    d.pressure[:] = 0.0
-    d.pump[:] = 0.0
+    reset_drives(e, x.drives)
+    g = x.gauges
     g.margin[:] = 0.0
     g.collisions[:] = 0
     x.arrow_count[0] = 0

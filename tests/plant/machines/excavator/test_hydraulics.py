@@ -1,0 +1,160 @@
+"""The arm with oil: slower under load, one pump for all, its relief pressure and its power, and it holds."""
+
+import math
+
+import numpy as np
+import pytest
+from excavator_cases import P, inside, rig
+from excavator_rig import Rig
+
+ARM = ("boom", "stick", "bucket")
+LOSSES = 0.85  # of the engine's power that reaches the oil
+LIFT = {"right.y": -1.0}
+OUT = {"boom": 5.0, "stick": -70.0, "bucket": -110.0}
+
+
+def areas(name: str) -> tuple[float, float]:
+    bore, rod = P[f"{name}.cylinder.bore"], P[f"{name}.cylinder.rod"]
+    return math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
+
+
+def oily(**options: object) -> Rig:
+    r = rig(hydraulics=True, posture=OUT, **options)
+    r.hold(parking=1.0)
+    return r
+
+
+class Run:
+    """Strokes, pressures and the pump, every 10 ms."""
+
+    def __init__(self, r: Rig, seconds: float, levers: dict[str, float], load: float = 0.0) -> None:
+        mass, bucket = r.engine.content.model.body.mass, r.engine.index("bucket")
+        before = mass[bucket]
+        mass[bucket] += load
+        try:
+            r.run(2.5)
+            r.hold(**levers)
+            rows = []
+            for _ in range(round(seconds / 0.01)):
+                rows.append(self._look(r))
+                r.step(10)
+            rows.append(self._look(r))
+        finally:
+            mass[bucket] = before
+        table = np.array(rows)
+        self.stroke, self.pressure, self.pump = table[:, :3], table[:, 3:9].reshape(-1, 3, 2), table[:, 9:11]
+
+    @staticmethod
+    def _look(r: Rig) -> list[float]:
+        strokes = [r[f"{name}.stroke"] for name in ARM]
+        pressures = [r[f"{name}.pressure_{side}"] for name in ARM for side in "ab"]
+        return [*strokes, *pressures, r["pump.pressure"], r["pump.flow"]]
+
+    def speed(self, name: str, first: int = 50, last: int = 100) -> float:
+        """Mean speed of a piston between two looks [m/s]."""
+        k = ARM.index(name)
+        return float((self.stroke[last, k] - self.stroke[first, k]) / (0.01 * (last - first)))
+
+
+LOADS = (0.0, 2000.0, 4000.0)
+
+
+def test_the_arm_slows_under_load() -> None:
+    """Lifting with the same lever: once power is the limit, a heavier load is slower, by pump power over pressure."""
+    seen = []
+    for load in LOADS:
+        run = Run(oily(), 1.0, LIFT, load)
+        seen.append(run.speed("boom"))
+        power = run.pump[:, 0] * run.pump[:, 1]
+        assert power.max() < LOSSES * P["engine.power"] * 1.02
+        late = slice(50, 101)
+        flow = min(
+            P["pump.flow"], P["boom.speed"] * areas("boom")[0], LOSSES * P["engine.power"] / run.pump[late, 0].mean()
+        )
+        assert run.speed("boom") == pytest.approx(flow / areas("boom")[0], rel=0.03)
+    assert seen[0] > 1.05 * seen[1] > 1.05**2 * seen[2]
+
+
+def test_the_pump_is_shared() -> None:
+    """Two levers: each is slower than alone, and what both pistons take is what the pump gives."""
+    boom = Run(oily(), 1.0, LIFT)
+    stick = Run(oily(), 1.0, {"left.y": -1.0})
+    both = Run(oily(), 1.0, LIFT | {"left.y": -1.0})
+    assert both.speed("boom") < 0.9 * boom.speed("boom")
+    assert both.speed("stick") < 0.9 * stick.speed("stick")
+    for run, names in ((boom, ("boom",)), (stick, ("stick",)), (both, ("boom", "stick"))):
+        taken = sum(run.speed(name) * areas(name)[0] for name in names)  # both grow
+        assert run.pump[50:101, 1].mean() == pytest.approx(taken, rel=0.03)
+        assert run.pump[:, 1].max() < P["pump.flow"] * 1.02
+
+
+def test_half_a_lever_is_half_the_speed() -> None:
+    """Unloaded by the pump's limits: flow follows the lever."""
+    full, half = (Run(oily(), 1.0, {"right.x": -x}).speed("bucket") for x in (0.6, 0.3))
+    assert half == pytest.approx(0.5 * full, rel=0.03)
+    assert full == pytest.approx(0.6 * P["bucket.speed"], rel=0.03)
+
+
+def test_pressures_stay_below_relief() -> None:
+    """Against the end of the stroke with full levers, and under a load that it can only just hold: a chamber's relief
+    opens at 5 % above the pump's and lets all flow go within a few percent more."""
+    r = oily()
+    cylinder = r.engine.content.model.cylinder
+    most = cylinder.relief.max() + P["pump.flow"] / cylinder.relief_gain.min()
+    assert cylinder.relief == pytest.approx([1.05 * P["pump.relief"]] * 3)
+    run = Run(r, 4.0, {"right.x": -1.0, "left.y": 1.0, "right.y": -1.0}, 4000.0)
+    assert run.pressure.max() < most
+    assert run.pressure.min() >= 0.0
+    assert run.pump[:, 0].max() <= P["pump.relief"] * (1 + 1e-12)
+
+
+def test_too_heavy_a_load_is_not_lifted() -> None:
+    """16 t at the bucket need more than the relief pressure: the boom does not go up, and says overload."""
+    r = oily(parameters={"uppercarriage.mass": "40 t"})
+    run = Run(r, 1.5, LIFT, 16_000.0)
+    assert run.stroke[-1, 0] <= run.stroke[0, 0] + 1e-3
+    assert run.pressure[-1, 0, 0] > 0.97 * P["pump.relief"]
+    assert r["flag.overload"] == 1.0
+
+
+def test_the_arm_holds_with_valves_shut() -> None:
+    """Loaded, levers in the middle: after settling, 5 s change no stroke by 0.1 mm and no pressure by 1 %."""
+    run = Run(oily(), 5.0, {}, 2000.0)
+    assert np.ptp(run.stroke[100:], axis=0).max() < 1e-4
+    held = run.pressure[100:, 0, 0]
+    assert np.ptp(held) < 0.01 * held.mean()
+    assert run.pump[:, 1].max() == 0.0
+
+
+def test_deadheaded_the_pump_gives_nothing() -> None:
+    r = oily()
+    run = Run(r, 6.0, {"right.x": -1.0})
+    stroke = np.diff(P.point("bucket.cylinder.lengths"))[0]
+    assert run.stroke[-1, 2] == pytest.approx(stroke, abs=0.01)
+    assert run.pump[-1, 1] < 0.02 * P["pump.flow"]
+
+
+def test_guided_and_hydraulic_come_to_the_same_push() -> None:
+    pushes = []
+    for hydraulics in (False, True):
+        r = rig(hydraulics=hydraulics, posture=OUT)
+        r.hold(parking=1.0)
+        r.run(5.0)
+        now = np.array([[r[f"{n}.pressure_{side}"] for side in "ab"] for n in ARM])
+        pushes.append([now[k] @ (areas(n) * np.array([1.0, -1.0])) for k, n in enumerate(ARM)])
+    for guided, oil in zip(*pushes, strict=True):
+        assert oil == pytest.approx(guided, rel=0.01)
+
+
+def test_a_reset_shuts_the_valves() -> None:
+    """A run after a reset is the first run to the bit, also if the lever is pulled from the first step on."""
+    seen = []
+    r = oily()
+    for _ in range(2):
+        r.let_go()
+        r.reset()
+        r.hold(**{"right.y": 1.0, "left.y": 1.0})
+        r.run(0.5)
+        seen.append(r.outputs.tobytes() + r.poses.tobytes())
+    assert seen[0] == seen[1]
+    assert inside(r).drives.hydraulic == 1

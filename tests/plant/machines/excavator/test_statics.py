@@ -1,0 +1,214 @@
+"""Statics within 1 %: wheel loads, slopes, standing on blade and outriggers, pressures, tip-over load.
+
+All expectations are balances of forces and moments from the parameters alone, see `excavator_cases`.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from excavator_cases import G, P, inside, masses, measured_loads, pins, rig, settle, tilted, wheel_loads
+from excavator_rig import Rig
+from scipy.optimize import brentq
+
+from plant.machines.excavator.parameters import Parameters
+from plant.soil.model import BUCKET
+
+BOUND = 0.01
+POSTURES = {
+    "home": {},
+    "reached out": {"boom": 10.0, "stick": -50.0, "bucket": -60.0},
+    "folded": {"boom": 55.0, "stick": -140.0, "bucket": -120.0},
+    "to the left": {"boom": 20.0, "stick": -70.0, "swing": 90.0},
+    "to the rear": {"boom": 20.0, "stick": -70.0, "swing": 180.0},
+    "across": {"boom": 15.0, "stick": -60.0, "swing": -40.0},
+}
+LOAD = 1200.0  # [kg]
+
+
+def carry(r: Rig, kilograms: float) -> None:
+    """Soil in the bucket, as its account says."""
+    soil = inside(r).soil
+    soil.state.account[BUCKET] = kilograms / soil.kind.density
+
+
+def weigh_down(r: Rig, kilograms: float) -> None:
+    """More mass at the bucket's centre of mass."""
+    r.engine.content.model.body.mass[r.engine.index("bucket")] = P["bucket.mass"] + kilograms
+
+
+@pytest.mark.parametrize("name", POSTURES)
+def test_wheel_loads_on_level_ground(name: str) -> None:
+    """Each wheel within 1 % of its own load, or of a quarter of the weight where it carries less."""
+    posture = POSTURES[name]
+    r = settle(rig(posture=posture))
+    expected = wheel_loads(masses(**posture))
+    found = measured_loads(r)
+    total = masses().total * G
+    assert found.sum() == pytest.approx(total, rel=1e-3)
+    assert (np.abs(found - expected) < BOUND * expected.clip(min=0.25 * total)).all()
+    for axle in (slice(0, 2), slice(2, 4)):
+        assert found[axle].sum() == pytest.approx(expected[axle].sum(), rel=BOUND)
+    for side in (slice(0, 4, 2), slice(1, 4, 2)):
+        assert found[side].sum() == pytest.approx(expected[side].sum(), rel=BOUND)
+
+
+def test_a_load_in_the_bucket_is_on_the_wheels() -> None:
+    posture = {"boom": 30.0, "stick": -90.0, "bucket": -125.0}
+    r = rig(posture=posture)
+    carry(r, LOAD)
+    settle(r)
+    assert r["bucket.load"] == pytest.approx(LOAD, rel=1e-9)  # nothing has trickled out
+    expected, empty = (wheel_loads(masses(load, **posture)) for load in (LOAD, 0.0))
+    found = measured_loads(r)
+    assert found.sum() == pytest.approx((masses().total + LOAD - 1) * G, rel=1e-3)
+    assert found == pytest.approx(expected, rel=BOUND)
+    assert found[:2].sum() - empty[:2].sum() == pytest.approx(expected[:2].sum() - empty[:2].sum(), rel=3 * BOUND)
+
+
+@pytest.mark.parametrize("stepper", ["spook", "ali3p"])
+def test_axle_loads_on_a_slope_of_10_degrees(stepper: str) -> None:
+    r = settle(rig(terrain="slope", slope=10.0, stepper=stepper), 5.0)
+    slope = math.radians(10)
+    expected = wheel_loads(masses(), slope)
+    found = measured_loads(r)
+    assert found.sum() == pytest.approx(masses().total * G * math.cos(slope), rel=BOUND)
+    assert found[:2].sum() == pytest.approx(expected[:2].sum(), rel=BOUND)
+    assert found[2:].sum() == pytest.approx(expected[2:].sum(), rel=BOUND)
+    along = sum(inside(r).tires.force[w] for w in range(4)) @ np.array([math.cos(slope), 0.0, math.sin(slope)])
+    assert along == pytest.approx(masses().total * G * math.sin(slope), rel=BOUND)
+
+
+def contact_forces(r: Rig) -> np.ndarray:
+    """Sum of all contacts with the ground on the machine [N]."""
+    data, h = r.engine.content.data, r.dt
+    total = np.zeros(3)
+    for c in range(data.contact.count[0]):
+        k = data.contact
+        force = (k.impulse[c, 0] * k.normal[c] + k.impulse[c, 1] * k.tangent[c]) / h
+        total += force if k.body[c, 1] >= 0 else -force
+    return total
+
+
+def test_on_blade_and_outriggers_contacts_carry_the_weight() -> None:
+    """Lifted off its wheels, or nearly: contacts and tires together carry the weight, along and about every axis."""
+    r = rig()
+    r.hold(parking=1.0, blade=-1.0, outriggers=-1.0)
+    r.run(9.0)
+    weight = masses().total * G
+    at, force = inside(r).arrow_at, inside(r).arrow_force
+    n = int(inside(r).arrow_count[0])
+    tires, all_of_it = measured_loads(r).sum(), force[:n].sum(axis=0)
+    assert tires < 0.2 * weight  # it stands on its feet
+    assert all_of_it[2] == pytest.approx(weight, rel=BOUND)
+    assert np.abs(all_of_it[:2]).max() < BOUND * weight
+    m = masses(blade=math.degrees(r["blade.angle"]), outriggers=math.degrees(r["outriggers.angle"]))
+    rot = tilted(r["tilt.pitch"], r["tilt.roll"])
+    centre = rot @ m.centre + r.place("undercarriage")
+    moment = np.cross(at[:n] - centre, force[:n]).sum(axis=0)
+    assert np.abs(moment[:2]).max() < BOUND * weight * 1.0  # [m]
+
+
+def cylinder_push(name: str, r: Rig) -> float:
+    """Force along a cylinder by its two pressures, positive outwards [N]."""
+    bore, rod = P[f"{name}.cylinder.bore"], P[f"{name}.cylinder.rod"]
+    a, b = math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
+    return a * r[f"{name}.pressure_a"] - b * r[f"{name}.pressure_b"]
+
+
+def expected_push(name: str, posture: dict[str, float], load: float, pitch: float) -> float:
+    """Static moment of all that hangs on a joint, over the lever of its cylinder. `pitch` [rad] of the machine."""
+    arm, up = pins({"swing": 0.0} | posture), complex(math.sin(pitch), math.cos(pitch))
+    parts = {
+        "boom": ("boom", "stick", "bucket", "rocker", "link", "load"),
+        "stick": ("stick", "bucket", "rocker", "link", "load"),
+    }
+    pivot = {"boom": 0j, "stick": arm.stick}[name]
+    foot = complex(P.point("boom.pin")[0], P.point("boom.pin")[2] + P["swing.height"])
+    m = masses(load, **posture).only(*parts[name])
+    moment = sum(
+        kg * G * ((complex(at[0], at[2]) - foot - pivot) * up.conjugate()).imag * -1.0
+        for kg, at in zip(m.kg, m.at, strict=True)
+    )
+    first, second = arm.cylinder[name]
+    along = (second - first) / abs(second - first)
+    lever = ((second - pivot).conjugate() * along).imag
+    return moment / lever
+
+
+@pytest.mark.parametrize("hydraulics", [False, True], ids=["guided", "hydraulic"])
+@pytest.mark.parametrize("load", [0.0, LOAD])
+def test_cylinder_pressures_carry_the_static_moment(hydraulics: bool, load: float) -> None:
+    """Boom and stick: push times lever is the moment of all that hangs on them, guided and with oil."""
+    posture = {"boom": 30.0, "stick": -90.0, "bucket": -125.0}
+    r = rig(posture=posture, hydraulics=hydraulics)
+    carry(r, load)
+    settle(r, 5.0)
+    now = {name: math.degrees(r[f"{name}.angle"]) for name in ("boom", "stick", "bucket")}
+    for name in ("boom", "stick"):
+        expected = expected_push(name, now, load, r["tilt.pitch"])
+        assert cylinder_push(name, r) == pytest.approx(expected, rel=BOUND), name
+
+
+STIFF = {"tire.stiffness": "20 MN/m", "tire.damping": "100 kN s/m", "pump.relief": "600 bar"}
+OUT = {"boom": 20.0, "stick": -60.0, "bucket": -110.0}
+
+
+def lifted_at(r: Rig, wheels: slice, most: float) -> float:
+    """The load at the bucket [kg] at which these wheels bear nothing any more, added slowly."""
+    settle(r, 2.5)
+    load, step = 0.0, most / 4000
+    while load < most:
+        weigh_down(r, load)
+        r.step(2)
+        load += step
+        if measured_loads(r)[wheels].max() <= 0.0:
+            break
+    weigh_down(r, 0.0)
+    return load
+
+
+@pytest.mark.parametrize("swing", [0.0, 180.0], ids=["ahead", "behind"])
+def test_tip_over_load_against_the_lift_capacity_balance(swing: float) -> None:
+    """The load that lifts the far wheels: the machine's own moment about the near axle, over the bucket's reach.
+
+    Tires are stiff here, so that the machine is level when it tips, as lift-capacity tables have it.
+    """
+    posture = OUT | {"swing": swing}
+    p = Parameters(STIFF)
+    m = masses(p=p, **posture)
+    edge = P["axle.front"] if swing == 0.0 else P["axle.rear"]
+    bucket = m.only("bucket")
+    expected = m.total * (edge - m.centre[0]) / (bucket.at[0, 0] - edge)
+    found = lifted_at(
+        rig(posture=posture, parameters=STIFF), slice(2, 4) if swing == 0.0 else slice(0, 2), 2 * expected
+    )
+    assert found == pytest.approx(expected, rel=BOUND)
+
+
+def test_tip_over_load_to_the_side() -> None:
+    """Over the side the edge is where the near wheels stand; they lean as it tips, and so stand further out."""
+    posture = OUT | {"swing": 90.0}
+    m = masses(p=Parameters(STIFF), **posture)
+    r = rig(posture=posture, parameters=STIFF)
+    found = lifted_at(r, slice(1, 4, 2), 8000.0)
+    edge = inside(r).tires.point[0, 1]
+    assert P["track"] / 2 <= edge <= P["track"] / 2 + P["wheel.width"] / 2
+    rot = tilted(r["tilt.pitch"], r["tilt.roll"])
+    at = m.at @ rot.T
+    centre, reach = m.kg @ at[:, 1] / m.total, at[m.names.index("bucket"), 1]
+    assert found == pytest.approx(m.total * (edge - centre) / (reach - edge), rel=BOUND)
+
+
+def test_tip_over_load_on_its_own_tires() -> None:
+    """On soft tires it leans towards the load, which tips it sooner: the same balance, leaning."""
+    m = masses(**OUT)
+
+    def rear(load: float) -> float:
+        kg = m.kg.copy()
+        kg[m.names.index("bucket")] += load
+        return float(wheel_loads(m._replace(kg=kg))[2:].sum())
+
+    expected = brentq(rear, 0.0, 12_000.0)
+    r = rig(posture=OUT, parameters={"pump.relief": "600 bar"})
+    assert lifted_at(r, slice(2, 4), 2 * expected) == pytest.approx(expected, rel=BOUND)

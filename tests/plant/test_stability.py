@@ -1,0 +1,139 @@
+"""The energy stability margin against closed forms, and against turning the machine over an edge bit by bit."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from plant.stability import NONE_LEFT, energy_margin, outline
+
+RNG = np.random.default_rng(9)
+
+
+def margin(points: object, centre: object) -> float:
+    p = np.array(points, float).reshape(-1, 3)
+    return float(energy_margin(p, len(p), np.zeros(len(p) + 1, np.int64), *(float(v) for v in centre)))  # type: ignore[attr-defined]
+
+
+def corners(points: object) -> list[int]:
+    p = np.array(points, float).reshape(-1, 3)
+    order = np.zeros(len(p) + 1, np.int64)
+    return [int(k) for k in order[: outline(p, len(p), order)]]
+
+
+def flat(*xy: tuple[float, float]) -> list[tuple[float, float, float]]:
+    return [(x, y, 0.0) for x, y in xy]
+
+
+SQUARE = flat((1, 1), (-1, 1), (-1, -1), (1, -1))
+
+
+def test_middle_of_a_square() -> None:
+    """A centre h above the middle of a square of half width a rises by sqrt(a^2 + h^2) - h."""
+    for h in (0.1, 1.0, 3.0):
+        assert margin(SQUARE, (0, 0, h)) == pytest.approx(math.hypot(1, h) - h, rel=1e-12)
+
+
+def test_the_nearest_edge_counts() -> None:
+    assert margin(SQUARE, (0.7, 0.2, 1.0)) == pytest.approx(math.hypot(0.3, 1.0) - 1.0, rel=1e-12)
+
+
+def test_beyond_an_edge_it_is_negative_and_grows_with_the_way() -> None:
+    near, far = margin(SQUARE, (1.1, 0, 1.0)), margin(SQUARE, (1.5, 0, 1.0))
+    assert near == pytest.approx(-(math.hypot(0.1, 1.0) - 1.0), rel=1e-12)
+    assert far < near < 0
+
+
+def test_above_an_edge_it_is_nought() -> None:
+    assert margin(SQUARE, (1.0, 0.3, 2.0)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_below_the_edges_it_hangs() -> None:
+    """A centre below its supports must rise over its own depth as well."""
+    assert margin(SQUARE, (0, 0, -0.5)) == pytest.approx(math.hypot(1, 0.5) + 0.5, rel=1e-12)
+
+
+def brute(points: np.ndarray, centre: np.ndarray) -> float:
+    """Turn the centre about every edge of the convex outline in small steps and take the highest place on its way.
+
+    The outline is found by trying: two points are an edge if all others lie to the left, seen from above.
+    """
+    least = math.inf
+    for a, b in itertools.permutations(points, 2):
+        e = b - a
+        if not all(e[0] * (p[1] - a[1]) - e[1] * (p[0] - a[0]) >= -1e-12 for p in points):
+            continue
+        e = e / np.linalg.norm(e)
+        r = centre - a
+        r = r - e * (e @ r)
+        turns = np.linspace(0, math.pi, 100_001)
+        inside = np.cross(e, r)[2] >= 0  # then it goes up and over with a turn about the edge's own direction
+        heights = r[2] * np.cos(turns) + abs(np.cross(e, r)[2]) * np.sin(turns)
+        rise = heights.max() - r[2]
+        least = min(least, rise if inside else -rise)  # beyond the edge: what it would have to rise to come back
+    return least
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_uneven_ground_against_brute_force(case: int) -> None:
+    rng = np.random.default_rng(case)
+    points = np.column_stack([rng.uniform(-2, 2, (5, 2)), rng.uniform(-0.4, 0.4, 5)])
+    centre = np.array([*rng.uniform(-0.6, 0.6, 2), rng.uniform(0.8, 2.5)])
+    assert margin(points, centre) == pytest.approx(brute(points, centre), rel=1e-6, abs=1e-7)
+
+
+def test_it_does_not_depend_on_the_order_or_the_heading() -> None:
+    points = np.column_stack([RNG.uniform(-2, 2, (6, 2)), RNG.uniform(-0.2, 0.2, 6)])
+    centre, first = np.array([0.1, -0.2, 1.4]), None
+    for turn in (0.0, 0.3, 2.0):
+        c, s = math.cos(turn), math.sin(turn)
+        rot = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+        for _ in range(3):
+            found = margin(RNG.permutation(points) @ rot.T, rot @ centre)
+            first = found if first is None else first
+            assert found == pytest.approx(first, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [],
+        flat((1, 1)),
+        flat((1, 1), (-1, -1)),
+        flat((0, 0), (1, 1), (2, 2)),
+        flat((0, 0), (0, 0), (0, 0), (1, 0), (1, 0)),
+        [(0, 0, 0), (0, 0, 1), (0, 0, 2)],
+    ],
+    ids=["none", "one", "two", "in a line", "two places", "one above the other"],
+)
+def test_less_than_a_polygon_is_none_left(points: object) -> None:
+    assert margin(points, (0, 0, 1)) == NONE_LEFT
+
+
+def test_points_inside_and_on_edges_change_nothing() -> None:
+    more = SQUARE + flat((0, 0), (0.3, -0.2), (1, 0), (0, -1))
+    assert margin(more, (0.2, 0.1, 1.0)) == margin(SQUARE, (0.2, 0.1, 1.0))
+    assert sorted(corners(more)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-13, 1e-9, 5e-7])
+def test_places_that_coincide_count_once(apart: float) -> None:
+    """Two contacts nearly at the same place, at every corner and on every side, also the one where the outline begins:
+    the edge between them would point anywhere."""
+    for dx, dy in itertools.product((-apart, 0.0, apart), repeat=2):
+        for first in (SQUARE, SQUARE[::-1]):
+            points = first + [(x + dx, y + dy, z) for x, y, z in first]
+            assert margin(points, (0.2, -0.3, 1.0)) == pytest.approx(math.hypot(0.7, 1.0) - 1.0, abs=2e-6)
+            assert len(corners(points)) == 4
+
+
+def test_the_outline_goes_round_counter_clockwise() -> None:
+    points = np.column_stack([RNG.uniform(-1, 1, (20, 2)), np.zeros(20)])
+    order = corners(points)
+    ring = points[order]
+    area = 0.5 * sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(ring, np.roll(ring, -1, axis=0), strict=True))
+    assert area > 0
+    for a, b in zip(ring, np.roll(ring, -1, axis=0), strict=True):
+        for p in points:
+            assert (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) >= -1e-12
