@@ -22,6 +22,7 @@ T = TypeVar("T")
 SHM = Path("/dev/shm")
 HERE = Path(__file__).resolve().parent
 HILNODE = [sys.executable, "-m", "hilnode.cli"]
+PENDULUM = Path(__file__).resolve().parent.parent / "configs" / "pendulum.toml"
 SAFE, LIVE_FROM = -1.0, 0.0
 """The test plant's `trouble.count` begins at 0, so a device whose safe value is -1 can tell safe from live."""
 

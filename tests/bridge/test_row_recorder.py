@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import support
 from mcap.reader import make_reader
 from support import HILNODE, children, cli, free_port, started, wait_for
 
@@ -35,7 +36,7 @@ def recorded_node(folder: Path, *more: str) -> Iterator[tuple[int, Node, Path]]:
         "log.ring_seconds": 60,  # on a busy machine a new recorder may take longer than the usual ten
     }
     place = folder / "run"
-    command = [*HILNODE, "run", "--record", "--quiet", "--out", str(place), *more]
+    command = [*HILNODE, "run", str(support.PENDULUM), "--record", "--quiet", "--out", str(place), *more]
     with started([*command, *(f"--set={k}={v}" for k, v in settings.items())]) as process:
         client = wait_for(lambda: _client(commands, process.poll()), "the node", 300)
         with client:
@@ -136,7 +137,9 @@ def test_a_killed_node_loses_at_most_the_last_chunk(tmp_path):
     name = f"rec{os.getpid()}-{free_port()}"
     settings = [f"--set=node.name={name}", "--set=bridge.enabled=false", "--set=safety.watchdog_ms=1000"]
     place = tmp_path / "run"
-    with started([*HILNODE, "run", "--record", "--quiet", "--out", str(place), *settings]) as process:
+    with started(
+        [*HILNODE, "run", str(support.PENDULUM), "--record", "--quiet", "--out", str(place), *settings]
+    ) as process:
         wait_for(lambda: chunks_in(place) > 1, "chunks", 300)
         recorder = recorder_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
@@ -175,7 +178,7 @@ def _rests(path: Path) -> bool:
 
 def test_too_little_room_is_told_before_the_first_row(tmp_path):
     settings = ["--set=bridge.enabled=false", f"--set=node.name=rec{os.getpid()}-room"]
-    done = cli("run", "--record", "--for", "2", "--quiet", "--out", tmp_path / "run", *settings,
+    done = cli("run", support.PENDULUM, "--record", "--for", "2", "--quiet", "--out", tmp_path / "run", *settings,
                "--set=log.record_min_free_mb=1e9", seconds=300)  # fmt: skip
     assert done.returncode == 0
     assert "recording stopped after 0 rows, the node runs on" in done.stderr.replace("\n", " ")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import cli
+from support import PENDULUM, cli
 
 from bridge.mcap_file import McapFile, even_messages, uneven_messages
 from bridge.pytest_plugin import running_node
@@ -34,9 +34,31 @@ sigma = 0.2
 """
 
 
+EXCAVATOR = """
+[plant]
+kind = "excavator"
+
+[[signals.stimulus]]
+signal = "excavator.right.y"
+kind = "constant"
+value = 0.8
+
+[[signals.stimulus]]
+signal = "excavator.drive"
+kind = "sine"
+amplitude = 0.5
+frequency_hz = 0.2
+
+[[signals.stimulus]]
+signal = "excavator.left.x"
+kind = "noise"
+sigma = 0.4
+"""
+
+
 def record(folder: Path, seconds: float, config: str = "", *settings: str) -> Path:
     """A run as fast as it goes; the ring holds all of it, so that the recorder misses nothing."""
-    source = []
+    source = [str(PENDULUM)]
     if config:
         (folder / "config.toml").write_text(config)
         source = [str(folder / "config.toml")]
@@ -55,7 +77,7 @@ def judged(place: Path) -> Verdict:
 
 @pytest.fixture(scope="module")
 def minute(tmp_path_factory) -> Path:
-    """A minute of the default machine."""
+    """A minute of the pendulum."""
     return record(tmp_path_factory.mktemp("minute"), 60.0)
 
 
@@ -73,9 +95,17 @@ def test_the_crane_is_bit_identical(tmp_path):
     assert verdict == Verdict(5000, 5000, None, "")
 
 
+def test_the_excavator_is_bit_identical(tmp_path):
+    """Tires, soil, sensors' noise and fences included: it drives, lowers its boom and digs."""
+    verdict = judged(record(tmp_path, 6.0, EXCAVATOR))
+    assert verdict == Verdict(6000, 6000, None, "")
+
+
 def test_whatever_happened_in_between(tmp_path):
     """Parameters, forces, faults, a pause with single steps, a trip, a reset and a new start, over the network."""
-    with running_node(tmp_path, None, **{"log.record": True, "safety.on_trip": "hold", "node.max_overruns": 0}) as node:
+    with running_node(
+        tmp_path, PENDULUM, **{"log.record": True, "safety.on_trip": "hold", "node.max_overruns": 0}
+    ) as node:
         node.arm()
         node.run()
         node.wait_until("pendulum.shoulder.torque", gt=0.5, timeout=30)
