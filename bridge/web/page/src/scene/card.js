@@ -33,7 +33,7 @@ export class Card {
 
   #row(list, label, unit, read, force = false) {
     const value = el("b.mono");
-    list.append(el(`dt${force ? ".force" : ""}`, { title: label }, label), el("dd", {}, value, el("small", {}, ` ${unit}`)));
+    list.append(el(`dt${force ? ".first" : ""}`, { title: label }, label), el("dd", {}, value, el("small", {}, ` ${unit}`)));
     this.#rows.push({ value, read });
   }
 
