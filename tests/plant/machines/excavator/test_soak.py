@@ -1,0 +1,50 @@
+"""The work cycle for long: nothing drifts, nothing is lost, nothing grows."""
+
+import math
+
+import psutil
+import pytest
+from excavator_rig import CYCLE
+from work_cases import Work
+
+from drivers.phases import Phases
+
+LOST = 1e-6  # of the soil that was ever moved
+UPRIGHT = math.radians(10)
+GROWN = 2e6  # [bytes] of memory: a byte for each step would be twice as much in the hour
+
+
+def work(seconds: float, looks: float = 10.0) -> tuple[Work, Phases]:
+    """So long at work, looked at every `looks` seconds."""
+    rig = Work(terrain="waves", truck=True, pipe=True, objects=None)
+    hands = Phases.from_file(str(CYCLE))
+    process, first = psutil.Process(), 0
+    moved = 0.0
+    while rig.seconds < seconds:
+        rig.work(hands, looks)
+        assert rig.is_finite, f"{rig.seconds:.0f} s"
+        assert rig.tilt < UPRIGHT, f"{rig.seconds:.0f} s: tilted by {math.degrees(rig.tilt):.1f} deg"
+        moved = max(moved, -rig["soil.bank"])
+        assert abs(rig["soil.balance"]) <= LOST * moved, f"{rig.seconds:.0f} s: {rig['soil.balance']:.1e} m^3"
+        if first == 0 and rig.seconds >= 60.0:
+            first = process.memory_info().rss
+    if first:
+        assert process.memory_info().rss - first < GROWN
+    return rig, hands
+
+
+def test_half_a_minute_of_work() -> None:
+    rig, hands = work(30.0, looks=1.0)
+    assert -rig["soil.bank"] > 0.5  # it has dug
+    assert hands.timeouts == 0, hands.timed_out
+    assert rig["collisions"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_hour_of_work() -> None:
+    rig, hands = work(3600.0)
+    assert hands.cycle > 100
+    assert -rig["soil.bank"] > 20.0
+    assert rig["soil.heap"] > 20.0
+    assert rig["collisions"] <= hands.cycle  # the truck's walls, once heaps have grown over its bed
