@@ -20,7 +20,7 @@ from plant.machines.excavator.gauges import OUTPUTS
 from plant.machines.excavator.look import cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.machines.excavator.records import CONTACTS, TIRES, build_records, tire_of
+from plant.machines.excavator.records import CONTACTS, TIRES, build_records, parts, tire_of
 from plant.machines.excavator.sensing import sensed
 from plant.machines.excavator.site import (
     BED_FLOOR,
@@ -151,7 +151,7 @@ def assemble(
         _named(INPUTS),
         _named((*OUTPUTS, *sensed(OUTPUTS))),
         (Task(NAME, step.address, record.address),),
-        bodies=tuple(f"{NAME}.{b}" for b in engine.names),
+        bodies=tuple(f"{NAME}.{b}" for b in parts(engine)),
         reset=(reset.address, record.address),
         status={CONTACTS_FULL: "more contacts than there is room for"},
         scene=(*look(p, NAME), *_surroundings(engine, site)),

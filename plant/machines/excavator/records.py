@@ -84,6 +84,7 @@ def build_records(
         sensors=sensors_of(OUTPUTS, sensors, seed),
         gravity=np.array(machine.world.gravity, float),
         load=Load(load, core, base),
+        shown=np.array([engine.index(name) for name in parts(engine)], np.int64),
         heap=np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64),
         heap_patch=np.array(reserve, np.int64),
         arrow_stamp=np.zeros(1, np.int64),
@@ -92,6 +93,11 @@ def build_records(
         arrow_force=np.zeros((room, 3)),
         start=start_of(engine.content.data),
     )
+
+
+def parts(engine: Engine) -> list[str]:
+    """The bodies of the machine itself, without what stands about on the site."""
+    return [name for name in engine.names if name and not name.startswith(("fence", "cone", "heap"))]
 
 
 def _bucket(p: Parameters) -> Bucket:
@@ -216,7 +222,7 @@ def _crowd(engine: Engine, site: Site) -> Crowd:
 
 
 def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
-    joints, posture, world = engine.joint_names, machine.posture, machine.world
+    joints, posture = engine.joint_names, machine.posture
     names = ("boom_pin", "stick_pin", "bucket_pin", "swing", "blade_pin", "outrigger_left_pin", "axle_front_left")
     zero = (posture.boom, posture.stick, posture.bucket, posture.swing, posture.blade, posture.outriggers, 0.0)
     delicate = np.zeros(len(engine.names), np.int64)
@@ -226,11 +232,10 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
     collides = np.zeros(int(pair.max()) + 1, np.int64)
     steel = materials.index("steel")
     collides[pair[steel, steel]] = collides[pair[steel, materials.index("plastic")]] = 1
-    parts = [name for name in world.bodies if not name.startswith(("fence", "cone", "heap"))]
     return Gauges(
         joint=np.array([joints.index(name) for name in names], np.int64),
         zero=np.array(zero),
-        part=np.array([engine.index(name) for name in parts], np.int64),
+        part=np.array([engine.index(name) for name in parts(engine)], np.int64),
         delicate=delicate,
         pair=collides,
         hull=engine.index("undercarriage"),

@@ -60,6 +60,7 @@ class Excavator(NamedTuple):
     sensors: Sensors
     gravity: F1  # [3]
     load: Load
+    shown: I1  # [n] bodies whose poses are told: the machine's; others are props or ground
     heap: I1  # [k] bodies of the patches in reserve
     heap_patch: I1  # [k]
     arrow_stamp: I1  # [1]
@@ -158,10 +159,10 @@ def _show(x, e, n, outputs, poses):
     """Outputs, what sensors make of them, and poses."""
     show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.crowd, x.imus, outputs)
     sense(x.sensors, n, e.model.setup.h, outputs, outputs)
-    for b in range(e.model.body.mass.size):
+    for k in range(x.shown.size):
+        b, at = x.shown[k], 7 * k
         q, com = e.data.state.quat[b], e.model.body.com[b]
         ox, oy, oz = rotate(q, com[0], com[1], com[2])
-        at = 7 * b
         poses[at] = e.data.state.pos[b, 0] - ox
         poses[at + 1] = e.data.state.pos[b, 1] - oy
         poses[at + 2] = e.data.state.pos[b, 2] - oz
