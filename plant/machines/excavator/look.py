@@ -15,6 +15,7 @@ from plant.machines.excavator.parameters import Parameters
 
 YELLOW, GREY, DARK, GLASS = (0.95, 0.72, 0.10), (0.62, 0.64, 0.66), (0.13, 0.13, 0.14), (0.45, 0.62, 0.72)
 EARTH, STEEL, RED, WHITE = (0.36, 0.26, 0.17), (0.45, 0.46, 0.48), (0.80, 0.16, 0.10), (0.93, 0.93, 0.92)
+GRASS = (0.33, 0.38, 0.20)
 BLUE, ORANGE = (0.12, 0.30, 0.55), (0.95, 0.42, 0.05)
 ALONG_Y = tuple(spin((1, 0, 0), math.pi / 2).tolist())
 

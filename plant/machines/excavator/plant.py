@@ -17,7 +17,7 @@ from plant.compile import Engine
 from plant.look import Entry
 from plant.machines.excavator.cab import INPUTS
 from plant.machines.excavator.gauges import OUTPUTS
-from plant.machines.excavator.look import cone, fence, look, truck
+from plant.machines.excavator.look import GRASS, cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
 from plant.machines.excavator.records import CONTACTS, TIRES, build_records, parts, tire_of
@@ -224,7 +224,7 @@ def _materials(world: World) -> None:
 def _surroundings(engine: Engine, site: Site) -> tuple[Entry, ...]:
     """Land, truck, fences and cones. The terrain and the truck's floor are grids."""
     land = [s for s in engine.world.shapes[1:5] if isinstance(s.shape, Field)]
-    made = list(scene_of(land, engine.names, NAME))
+    made = [e | ({"colour": list(GRASS)} if "colour" in e else {}) for e in scene_of(land, engine.names, NAME)]
     if site.truck is not None:
         x, y, heading = site.truck
         bed = (BED_LENGTH, BED_WIDTH, BED_FLOOR, BED_WALL)
