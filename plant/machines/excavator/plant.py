@@ -263,17 +263,21 @@ def _refuse_inside(engine: Engine, site: Site) -> None:
             px, py, pz = (float(v) for v in placed.pos[s] + share * half)
             inside = float(z[_sample(z, px, py)] - (pz - shape.size[s, 0]))
             if inside > worst:
-                worst, where = (
-                    inside,
-                    f"{name} would begin {inside:.2f} m inside the ground at x {px:.2f}, y {py:.2f} m",
-                )
+                worst, where = inside, f"x {px:.2f}, y {py:.2f} m: {name}"
     if where:
-        raise ParameterError(f"{where}: choose another place or posture; up to {INSIDE:g} m is allowed")
+        raise ParameterError(
+            f"{where} would begin {worst:.2f} m inside the ground, where {INSIDE:g} m is allowed: choose another place or "
+            "posture"
+        )
 
 
 def _sample(z: np.ndarray, x: float, y: float) -> tuple[int, int]:
     """The sample of the terrain nearest to (x, y)."""
     i, j = np.rint(np.array([x, y]) / SPACING + 0.5 * (np.array(z.shape) - 1)).astype(int)
     if not (0 <= i < z.shape[0] and 0 <= j < z.shape[1]):
-        raise ParameterError(f"x {x:.2f}, y {y:.2f} m: part of the machine would stand beyond the terrain")
+        reach = 0.5 * (z.shape[0] - 1) * SPACING
+        raise ParameterError(
+            f"x {x:.2f}, y {y:.2f} m: part of the machine would stand beyond the terrain, which reaches {reach:.2f} m: "
+            "choose another x or y"
+        )
     return int(i), int(j)

@@ -10,7 +10,7 @@ from excavator_rig import Rig
 ARM = ("boom", "stick", "bucket")
 LOSSES = 0.85  # of the engine's power that reaches the oil
 LIFT = {"right.y": -1.0}
-OUT = {"boom": 5.0, "stick": -70.0, "bucket": -110.0}
+OUT = {"boom": 20.0, "stick": -70.0, "bucket": -110.0}
 
 
 def areas(name: str) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def test_the_whole_machine_weighs_20_tons() -> None:
     assert 18e3 < total < 24e3
 
 
-@pytest.mark.parametrize("posture", [{}, {"boom": 10.0, "stick": -60.0, "bucket": -20.0, "swing": 70.0}], ids=str)
+@pytest.mark.parametrize("posture", [{}, {"boom": 40.0, "stick": -60.0, "bucket": -20.0, "swing": 70.0}], ids=str)
 def test_centres_of_mass_are_where_the_parameters_say(posture: dict[str, float]) -> None:
     """The centre of all masses, against sums over complex numbers; the machine stands `sink` deep in its tires."""
     r = rig(posture=posture)

@@ -119,7 +119,7 @@ def test_default_errors_are_those_of_the_table() -> None:
 def test_imu_at_rest_feels_gravity() -> None:
     r = rig()
     r.hold(parking=1.0)
-    r.run(4.0)
+    r.run(8.0)
     force = np.array([r[f"imu.a{k}"] for k in "xyz"])
     assert np.linalg.norm(force) == pytest.approx(9.80665, rel=1e-3)
     assert force[2] > 9.7

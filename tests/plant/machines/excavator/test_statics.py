@@ -17,7 +17,7 @@ from plant.soil.model import BUCKET
 BOUND = 0.01
 POSTURES = {
     "home": {},
-    "reached out": {"boom": 10.0, "stick": -50.0, "bucket": -60.0},
+    "reached out": {"boom": 25.0, "stick": -50.0, "bucket": -60.0},
     "folded": {"boom": 55.0, "stick": -140.0, "bucket": -120.0},
     "to the left": {"boom": 20.0, "stick": -70.0, "swing": 90.0},
     "to the rear": {"boom": 20.0, "stick": -70.0, "swing": 180.0},
@@ -41,7 +41,7 @@ def weigh_down(r: Rig, kilograms: float) -> None:
 def test_wheel_loads_on_level_ground(name: str) -> None:
     """Each wheel within 1 % of its own load, or of a quarter of the weight where it carries less."""
     posture = POSTURES[name]
-    r = settle(rig(posture=posture))
+    r = settle(rig(posture=posture), 12.0 if "swing" in posture else 6.0)  # it rocks slowly with the arm to the side
     expected = wheel_loads(masses(**posture))
     found = measured_loads(r)
     total = masses().total * G
@@ -54,10 +54,10 @@ def test_wheel_loads_on_level_ground(name: str) -> None:
 
 
 def test_a_load_in_the_bucket_is_on_the_wheels() -> None:
-    posture = {"boom": 30.0, "stick": -90.0, "bucket": -125.0}
+    posture = {"boom": 30.0, "stick": -90.0, "bucket": -118.0}
     r = rig(posture=posture)
     carry(r, LOAD)
-    settle(r)
+    settle(r, 6.0)
     assert r["bucket.load"] == pytest.approx(LOAD, rel=1e-9)  # nothing has trickled out
     expected, empty = (wheel_loads(masses(load, **posture)) for load in (LOAD, 0.0))
     found = measured_loads(r)
@@ -140,7 +140,7 @@ def expected_push(name: str, posture: dict[str, float], load: float, pitch: floa
 @pytest.mark.parametrize("load", [0.0, LOAD])
 def test_cylinder_pressures_carry_the_static_moment(hydraulics: bool, load: float) -> None:
     """Boom and stick: push times lever is the moment of all that hangs on them, guided and with oil."""
-    posture = {"boom": 30.0, "stick": -90.0, "bucket": -125.0}
+    posture = {"boom": 30.0, "stick": -90.0, "bucket": -118.0}
     r = rig(posture=posture, hydraulics=hydraulics)
     carry(r, load)
     settle(r, 5.0)
@@ -154,16 +154,19 @@ STIFF = {"tire.stiffness": "20 MN/m", "tire.damping": "100 kN s/m", "pump.relief
 OUT = {"boom": 20.0, "stick": -60.0, "bucket": -110.0}
 
 
-def lifted_at(r: Rig, wheels: slice, most: float) -> float:
-    """The load at the bucket [kg] at which these wheels bear nothing any more, added slowly."""
-    settle(r, 2.5)
-    load, step = 0.0, most / 4000
-    while load < most:
+def lifted_at(r: Rig, wheels: slice, about: float) -> float:
+    """The load at the bucket [kg] at which these wheels bear nothing: quickly up to a tenth short of `about`, then slowly."""
+    r.hold(parking=1.0)
+    load = 0.0
+    while load < 0.9 * about:
+        load += about / 400
         weigh_down(r, load)
-        r.step(2)
-        load += step
-        if measured_loads(r)[wheels].max() <= 0.0:
-            break
+        r.step(5)
+    r.run(6.0)
+    while load < 1.5 * about and measured_loads(r)[wheels].max() > 0.0:
+        load += about / 10_000
+        weigh_down(r, load)
+        r.step(5)
     weigh_down(r, 0.0)
     return load
 
@@ -180,9 +183,7 @@ def test_tip_over_load_against_the_lift_capacity_balance(swing: float) -> None:
     edge = P["axle.front"] if swing == 0.0 else P["axle.rear"]
     bucket = m.only("bucket")
     expected = m.total * (edge - m.centre[0]) / (bucket.at[0, 0] - edge)
-    found = lifted_at(
-        rig(posture=posture, parameters=STIFF), slice(2, 4) if swing == 0.0 else slice(0, 2), 2 * expected
-    )
+    found = lifted_at(rig(posture=posture, parameters=STIFF), slice(2, 4) if swing == 0.0 else slice(0, 2), expected)
     assert found == pytest.approx(expected, rel=BOUND)
 
 
@@ -191,7 +192,7 @@ def test_tip_over_load_to_the_side() -> None:
     posture = OUT | {"swing": 90.0}
     m = masses(p=Parameters(STIFF), **posture)
     r = rig(posture=posture, parameters=STIFF)
-    found = lifted_at(r, slice(1, 4, 2), 8000.0)
+    found = lifted_at(r, slice(1, 4, 2), 2300.0)
     edge = inside(r).tires.point[0, 1]
     assert P["track"] / 2 <= edge <= P["track"] / 2 + P["wheel.width"] / 2
     rot = tilted(r["tilt.pitch"], r["tilt.roll"])
@@ -211,4 +212,4 @@ def test_tip_over_load_on_its_own_tires() -> None:
 
     expected = brentq(rear, 0.0, 12_000.0)
     r = rig(posture=OUT, parameters={"pump.relief": "600 bar"})
-    assert lifted_at(r, slice(2, 4), 2 * expected) == pytest.approx(expected, rel=BOUND)
+    assert lifted_at(r, slice(2, 4), expected) == pytest.approx(expected, rel=BOUND)
