@@ -6,7 +6,7 @@ ARGS   ?=
 WEB_ARTEFACTS ?= web-artefacts
 
 .PHONY: run test test-slow test-timing test-lab test-web web lint format bench bench-engine bench-collide \
-        bench-drivers bench-bridge bench-web soak deps-system clean help
+        bench-excavator bench-drivers bench-bridge bench-web soak deps-system clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo and PyBull
 bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
 	$(BIN)/python tools/bench_far.py
 	$(BIN)/python tools/bench_collide.py
+
+bench-excavator: $(VENV)/.ready-dev  ## what a step of the excavator costs at work; ARGS="--seconds 20" is shorter
+	$(BIN)/python tools/bench_excavator.py $(ARGS)
 
 bench-drivers: $(VENV)/.ready-dev  ## eight drivers at 1 kHz: what they cost the tick, how even they are; on a quiet machine
 	$(BIN)/python tools/bench_drivers.py $(ARGS)
