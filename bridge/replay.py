@@ -54,6 +54,7 @@ class Replay:
         self.sights = SightsReplay(run)
         self._ending = threading.Event()
         self._recent: list[NDArray[np.int64]] = []
+        self._last: NDArray[np.int64] | None = None  # row that was sent
         self._tell_at = 0
         self._told = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -161,6 +162,7 @@ class Replay:
             if row[Col.TICK] % every == 0 or not self.player.playing:
                 self._socket.send_multipart(self.packer.state(row))
             self._recent.append(row)
+            self._last = row
         for topic, body in self.sights.look(self.player.tick, now):
             self._socket.send_multipart(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
         if now >= self._tell_at:
@@ -171,6 +173,9 @@ class Replay:
     def _tell(self, now: int) -> None:
         """What is told once a second."""
         rows, self._recent = self._recent, []
+        if not rows and self._last is not None:  # it stands: for who has just come
+            self._socket.send_multipart(self.packer.raw(self._last))
+            self._socket.send_multipart(self.packer.state(self._last))
         tick = self.player.tick
         time_s = rows[-1][Col.WAKE] * 1e-9 if rows else now * 1e-9
         self._socket.send_multipart(self.packer.schema(time_s, tick))

@@ -1,6 +1,6 @@
 """The feed: one subscription and one command line to a node, shared by all pages; it comes back by itself.
 
-    greet ── learn (schema, scene, grids, props) ── listen ── silence, or another run ──► greet again
+    greet ── subscribe ── learn (schema, scene, grids, props) ── listen ── silence, or another run ──► greet again
 
 Each time it has learnt, `generation` counts up, and every page begins anew. While no page is open it takes no rows.
 """
@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgpack
@@ -116,8 +116,8 @@ class Feed:
         while True:
             try:
                 async with aio.Node(self.endpoint, key=self.key, timeout=ANSWERS_WITHIN) as node:
-                    await self._learn(node)
-                    await self._listen(node)
+                    with self._subscribed(node.about) as socket:
+                        await self._listen(node, socket)
             except (NodeError, OtherLayout, KeyError, ValueError) as error:
                 self._down(str(error))
             finally:
@@ -187,19 +187,34 @@ class Feed:
                 grid.take(answer)
                 first = answer["next"]
 
-    async def _listen(self, node: aio.Node) -> None:
+    @contextlib.contextmanager
+    def _subscribed(self, about: dict[str, Any]) -> Iterator[zmq.Socket[bytes]]:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         socket = identify(context.socket(zmq.SUB), self.key)
         try:
             socket.setsockopt(zmq.RCVHWM, MOST_WAITING)
             for topic in (*PASSED_ON, *SHOWN):
                 socket.subscribe(topic.encode())
-            socket.connect(beside(self.endpoint, self.about["publish"]))
-            self._rows_wanted = False
-            self._node, self._heard = node, time.monotonic()
-            self.up, self.why = True, ""
-            self.generation += 1
-            self._say(self.link_text())
+            socket.connect(beside(self.endpoint, about["publish"]))
+            yield socket
+        finally:
+            socket.close(0)
+            context.term()
+
+    async def _listen(self, node: aio.Node, socket: zmq.Socket[bytes]) -> None:
+        """It is learnt after the first message was heard: so nothing is missed in between."""
+        until = time.monotonic() + SILENT_S
+        while not socket.poll(0):
+            if time.monotonic() > until:
+                raise NodeError("silent", f"nothing is heard from {node.about['publish']}")
+            await asyncio.sleep(1.0 / RATE)
+        await self._learn(node)
+        self._rows_wanted = False
+        self._node, self._heard = node, time.monotonic()
+        self.up, self.why = True, ""
+        self.generation += 1
+        self._say(self.link_text())
+        try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._take_messages(socket))
                 tasks.create_task(self._watch_clock(node))
@@ -207,9 +222,6 @@ class Feed:
                 tasks.create_task(self._complete_ground(node))
         except* (NodeError, OtherLayout, KeyError, ValueError) as group:
             raise group.exceptions[0] from group
-        finally:
-            socket.close(0)
-            context.term()
 
     # -- what comes in ----------------------------------------------------------------------------------------------
 
@@ -220,6 +232,8 @@ class Feed:
             self._drain(socket)
             if (self.pages > 0) != self._rows_wanted:  # after the drain: rows of the last time are gone
                 self._rows_wanted = self.pages > 0
+                if self.rows is not None:
+                    self.rows.newest = None  # the next page gets no old one
                 (socket.subscribe if self._rows_wanted else socket.unsubscribe)(topic)
             self._beat()
             now = time.monotonic()

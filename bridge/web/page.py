@@ -113,14 +113,14 @@ class Page:
             return []
         row = rows.newest
         state, flags, tick, late, took = head_of(row)
-        if tick == self._tick:
-            return []
         frames = [frame for ground in self._grounds if (frame := ground.frame())]
         if moved := feed.props.frame(self._props_seen):
             frames.append(moved)
         if feed.arrows_number != self._arrows_seen:
             self._arrows_seen = feed.arrows_number
             frames.append(feed.arrows)
+        if tick == self._tick and not frames:
+            return []
         t = rows.time(row)
         samples = rows.samples(self._words, self._rows_seen, t)
         self._rows_seen, self._tick = rows.count, tick
