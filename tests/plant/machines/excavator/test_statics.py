@@ -155,7 +155,7 @@ OUT = {"boom": 20.0, "stick": -60.0, "bucket": -110.0}
 
 
 def lifted_at(r: Rig, wheels: slice, about: float) -> float:
-    """The load at the bucket [kg] at which these wheels bear nothing: quickly up to a tenth short of `about`, then slowly."""
+    """The load at the bucket [kg] at which these wheels bear nothing: fast to a tenth short of `about`, then slowly."""
     r.hold(parking=1.0)
     load = 0.0
     while load < 0.9 * about:
