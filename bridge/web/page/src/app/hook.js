@@ -23,6 +23,7 @@ export function openHook() {
       state: () => node.stateName,
       bodies: () => Object.fromEntries(stage.bodies.names.map((name) => [name, stage.bodies.pose(name)])),
       props: () => Object.fromEntries(stage.bodies.props.filter((prop) => prop.visible).map(({ name }) => [name, stage.bodies.pose(name)])),
+      scaled: () => stage.bodies.scaled,
       arrows: () => stage.arrows.count,
       picked: () => stage.picker.body,
       ages: () => loop.ages,

@@ -111,6 +111,11 @@ export class Bodies {
     }
   }
 
+  /** How the shapes are drawn that a signal scales. */
+  get scaled() {
+    return this.#scaled.map(({ mesh, signal }) => ({ signal, shown: mesh.visible, scale: mesh.scale.toArray() }));
+  }
+
   /** Where a body is drawn, as the stream writes poses. */
   pose(name) {
     const { position: p, quaternion: q } = this.byName.get(name);
