@@ -266,8 +266,8 @@ def _refuse_inside(engine: Engine, site: Site) -> None:
                 worst, where = inside, f"x {px:.2f}, y {py:.2f} m: {name}"
     if where:
         raise ParameterError(
-            f"{where} would begin {worst:.2f} m inside the ground, where {INSIDE:g} m is allowed: choose another place or "
-            "posture"
+            f"{where} would begin {worst:.2f} m inside the ground, where {INSIDE:g} m is allowed: choose another place "
+            "or posture"
         )
 
 
