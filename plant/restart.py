@@ -7,7 +7,6 @@ from typing import NamedTuple
 from hilnode.jit import kernel
 from hilnode.record import F2
 from plant.model import Data, Status
-from plant.natural.model import view_natural
 from plant.project import settle
 
 PLACED = int(Status.PLACED)
@@ -45,22 +44,5 @@ def restart(e, start):
     s.asleep[:] = 0
     s.rested[:] = 0.0
     d.graph.dirty[0] = 1
-    if e.model.setup.core != 0:
-        _forget(view_natural(e.model.setup.core))
-    settle(e, 0)
+    settle(e, 0)  # frames too, for whoever looks at them before the next step
     d.status[PLACED] = 0
-
-
-@kernel
-def _forget(n):
-    """In natural coordinates: multipliers, accelerations, and the contacts that the layout of the tangent knows."""
-    n.row.multiplier[:] = 0.0
-    n.row.force[:] = 0.0
-    n.row.active[:] = 0
-    n.row.drag[:] = 0.0
-    n.entity.a[:] = 0.0
-    n.entity.a_before[:] = 0.0
-    n.entity.before[:] = 0.0
-    n.entity.residual[:] = 0.0
-    n.solution.pair_count[0] = 0
-    n.solution.dirty[0] = 1
