@@ -7,6 +7,7 @@ from typing import NamedTuple
 from hilnode.jit import kernel
 from hilnode.record import F2
 from plant.model import Data, Status
+from plant.project import settle
 
 PLACED = int(Status.PLACED)
 
@@ -43,3 +44,5 @@ def restart(e, start):
     s.asleep[:] = 0
     s.rested[:] = 0.0
     d.graph.dirty[0] = 1
+    settle(e, 0)  # frames too, for whoever looks at them before the next step
+    d.status[PLACED] = 0

@@ -109,7 +109,10 @@ def lengths(arm: Arm) -> tuple[float, float, float]:
 
 
 def ranges(p: Parameters) -> dict[str, tuple[float, float]]:
-    """Lowest and highest angle of boom, stick and bucket that the cylinders reach [rad]."""
+    """Lowest and highest angle of boom, stick and bucket that the cylinders reach [rad].
+
+    Outwards from an angle in the middle: beyond a dead centre a cylinder has the same lengths once more.
+    """
 
     def search(which: int, low: float, high: float, fixed: tuple[float, float, float]) -> tuple[float, float]:
         closed, opened = p.point(f"{('boom', 'stick', 'bucket')[which]}.cylinder.lengths")
@@ -120,6 +123,10 @@ def ranges(p: Parameters) -> dict[str, tuple[float, float]]:
             try:
                 if closed <= lengths(arm_at(p, *angles))[which] <= opened:
                     good.append(float(angle))
+                elif good and angle < fixed[which]:
+                    good.clear()
+                elif angle > fixed[which]:
+                    break
             except ParameterError as error:
                 why = f": {error}"
         if not good:

@@ -250,7 +250,10 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
     for name in DRIVES:
         joint, (closed, opened) = CYLINDER_JOINT[name], p.point(f"{name}.cylinder.lengths")
         if hydraulic:
-            supply = p["pump.relief"]
+            # The open valve passes the cylinder's full flow at a quarter of the pump's margin, so that what is left of
+            # the margin is enough for a load-sensing pump; `flow` is told for the drop of the whole supply.
+            supply = 0.97 * p["pump.relief"]
+            full = math.pi / 4 * p[f"{name}.cylinder.bore"] ** 2 * p[f"{name}.speed"]
             world.hydraulic_cylinder(
                 f"{name}_cylinder",
                 joint,
@@ -258,9 +261,9 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
                 rod=p[f"{name}.cylinder.rod"],
                 stroke=opened - closed,
                 closed=closed,
-                flow=p["pump.flow"],
-                supply=0.97 * supply,
-                relief=1.05 * supply,
+                flow=full * math.sqrt(supply / (0.25 * p["pump.margin"])),
+                supply=supply,
+                relief=1.05 * p["pump.relief"],
                 pins=b.pins[name],
                 line_volume=4e-3,
                 pressure=(60e5, 60e5),

@@ -154,7 +154,14 @@ def _table() -> dict[str, Parameter]:
     add("drive.speed", 20, "km/h", 1, 80, "class: in the highest gear")
     add("drive.pull", 110, "kN", 1, 1000, "class: at the wheels, in the lowest gear")
     add("drive.gears", (0.25, 0.6, 1.0), "1", 0.01, 1, "estimate: speed of each gear as a share of the highest")
-    add("brake.torque", 40, "kN m", 1, 500, "estimate: of all wheels together; 0.4 g, and on wet ground they lock")
+    add(
+        "brake.torque",
+        40,
+        "kN m",
+        1,
+        500,
+        "estimate: of all wheels together; a third of g, and the rear wheels lock first",
+    )
     return made
 
 

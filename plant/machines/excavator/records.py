@@ -230,8 +230,9 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
         delicate[engine.index(name)] = 1
     materials, pair = engine.material_names, engine.content.model.material.pair
     collides = np.zeros(int(pair.max()) + 1, np.int64)
-    steel = materials.index("steel")
-    collides[pair[steel, steel]] = collides[pair[steel, materials.index("plastic")]] = 1
+    metals = [materials.index(name) for name in ("steel", "cleat")]
+    for metal in metals:
+        collides[pair[metal, metals]] = collides[pair[metal, materials.index("plastic")]] = 1
     return Gauges(
         joint=np.array([joints.index(name) for name in names], np.int64),
         zero=np.array(zero),

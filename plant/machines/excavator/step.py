@@ -210,6 +210,7 @@ def reset(self, n, params, inputs, outputs, poses):
     reset_crowd(e, x.crowd)
     reset_tires(x.tires)
     reset_imus(x.imus)
+    read_imus(x.imus, x.gravity, e.model.setup.h, e.data.state.quat, e.data.state.vel)
     reset_sensors(x.sensors)
     _carry(e, x.load, 0.0)
     reset_drives(e, x.drives)
