@@ -3,8 +3,8 @@
     python tools/bench_excavator.py                 every row
     python tools/bench_excavator.py --seconds 30    shorter cycles
 
-The virtual operator's cycle, as fast as possible, on one CPU and with SCHED_FIFO if the machine allows it, because other
-work on the machine is none of the step's. Prints tables; exit code 1 if a row misses its bound.
+The virtual operator's cycle, as fast as possible, on one CPU and with SCHED_FIFO if the machine allows it, because
+other work on the machine is none of the step's. Prints tables; exit code 1 if a row misses its bound.
 """
 
 from __future__ import annotations
@@ -118,7 +118,13 @@ def cycle(name: str, seconds: float, table: Table, **options: object) -> bool:
     good = bool(p99 <= BOUND)
     rtf = f"{1e3 / took.mean():.1f}"
     table.add_row(
-        name, f"{p50:.0f}", f"{p99:.0f}", f"{last:.0f}", rtf, f"{most}", f"p99 <= {BOUND:.0f}: {'yes' if good else 'NO'}"
+        name,
+        f"{p50:.0f}",
+        f"{p99:.0f}",
+        f"{last:.0f}",
+        rtf,
+        f"{most}",
+        f"p99 <= {BOUND:.0f}: {'yes' if good else 'NO'}",
     )
     return good
 
