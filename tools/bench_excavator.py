@@ -3,8 +3,8 @@
     python tools/bench_excavator.py                 every row
     python tools/bench_excavator.py --seconds 30    shorter cycles
 
-The virtual operator's cycle, as fast as possible, on one CPU and with SCHED_FIFO if the machine allows it, as other
-work on the machine is none of the step's. Prints tables; exit code 1 if a row misses its bound.
+The virtual operator's cycle, as fast as possible, on one CPU and with SCHED_FIFO if the machine allows it, because
+other work on the machine is none of the step's. Prints tables; exit code 1 if a row misses its bound.
 """
 
 from __future__ import annotations

@@ -137,9 +137,9 @@ def main() -> None:
             phase = hands.now.name
             angles = "  ".join(f"{name} {rig[f'{name}.angle']:5.2f}" for name in ("boom", "stick", "bucket", "swing"))
             print(
-                f"{rig.steps * rig.dt:8.2f} s  {phase:14}  {angles}  x {rig['x']:5.2f}  fill {rig['bucket.fill']:4.2f}"
-                f"  stability {rig['stability']:5.2f} m  collisions {rig['collisions']:.0f}  "
-                f"soil out of balance {rig['soil.balance']:8.1e} m^3",
+                f"{rig.steps * rig.dt:8.2f} s  {phase:14}  {angles}  x {rig['x']:5.2f}  "
+                f"fill {rig['bucket.fill']:4.2f}  stability {rig['stability']:5.2f} m  "
+                f"collisions {rig['collisions']:.0f}  soil out of balance {rig['soil.balance']:8.1e} m^3",
                 flush=True,
             )
 

@@ -53,7 +53,7 @@ def look(rig: Work) -> Seen:
     com = turned(q, np.array(P.point("bucket.com")))
     pin = rig.state.pos[b] - com
     across = np.array([(0.0, WIDTH / 2 - WIDTH * (k + 0.5) / SLICES, 0.0) for k in range(SLICES)])
-    lip = np.array([turned(q, a + np.array([R, 0, 0])) for a in across])
+    lip = np.array([turned(q, a + np.array([R, 0.0, 0.0])) for a in across])
     hinge = np.array([turned(q, a + HINGE) for a in across])
     held = rig["bucket.volume"]
     rig.step()
@@ -186,7 +186,7 @@ def test_discharge_eq_4_102() -> None:
                 surplus = max(expected - capacity(s), 0.0)
                 expected -= surplus * min(rig.dt / KIND.flow_time, 1.0)
                 assert s.volume == pytest.approx(expected, abs=0.01 * full)
-                if (lever > 0.0 and rig["bucket.angle"] > tip) or (lever == 0.0 and surplus < 1e-4 * full):
+                if rig["bucket.angle"] > tip if lever > 0.0 else surplus < 1e-4 * full:
                     break
         assert rig["bucket.volume"] == pytest.approx(min(full, least), rel=0.01)
         assert abs(rig["soil.balance"]) <= 1e-6 * full

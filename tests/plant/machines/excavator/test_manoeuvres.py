@@ -203,8 +203,7 @@ def test_roll_over_on_a_side_slope() -> None:
 
 # -- descending on the arm --------------------------------------------------------------------------------------------
 
-STEEP = math.radians(15)  # of ground so wet that tires hold to 13 degrees
-SOAKED = 0.3
+STEEP = math.radians(15)  # too steep for the hydrostat, which holds a third of the machine's pull: 36 kN of 51 kN
 
 
 def nose_down() -> Work:
@@ -213,7 +212,7 @@ def nose_down() -> Work:
         terrain="slope",
         slope=math.degrees(STEEP),
         heading=180.0,
-        parameters={"tire.grip": 1.2, "brake.torque": "100 kN m", "tire.damping": "140 kN s/m"},
+        parameters={"tire.damping": "140 kN s/m"},
         posture={"boom": 20.0, "stick": -75.0, "bucket": -100.0},
     )
     rig.lead(3.0, {})
@@ -221,36 +220,34 @@ def nose_down() -> Work:
     return rig
 
 
-def test_it_runs_away_down_a_steep_slope() -> None:
+def test_it_runs_away_down_a_steep_slope_without_brakes() -> None:
     rig = nose_down()
-    rig.content.tires.grip[:] = SOAKED
-    rig.lead(3.0, {})
+    rig.lead(3.0, {"parking": 0.0})
     assert rig.speed > 1.0
 
 
 def test_it_descends_a_steep_slope_on_its_arm() -> None:
-    """Luaces figure 6.3: the bucket pressed on the ground takes weight off the front wheels and holds the machine;
-    then the stick lets it down, as fast as the lever says and no faster."""
+    """Luaces figure 6.3: the bucket pressed on the ground takes weight off the front wheels and holds the machine
+    without its brakes; then the stick lets it down, as fast as the lever says and no faster."""
     rig = nose_down()
     before, pressing = rig.wheels, rig.mass * G * math.cos(STEEP)
     rig.hold(**{"right.y": 0.1})
-    assert rig.run_until(lambda: rig.contacts().get("bucket", 0.0) > 0.35 * pressing, 15.0)
+    assert rig.run_until(lambda: rig.contacts().get("bucket", 0.0) > 0.2 * pressing, 15.0)
     rig.lead(2.0, {})
     assert rig.wheels[:2].sum() < 0.6 * before[:2].sum()
     assert rig.wheels.sum() + sum(rig.contacts().values()) == pytest.approx(pressing, rel=0.01)
 
-    rig.content.tires.grip[:] = SOAKED
     began = rig.place("undercarriage")
-    rig.lead(3.0, {})
-    assert rig.speed < 0.01
-    assert float(np.linalg.norm(rig.place("undercarriage") - began)) < 0.05
+    rig.lead(3.0, {"parking": 0.0})
+    assert rig.speed < 0.05
+    assert float(np.linalg.norm(rig.place("undercarriage") - began)) < 0.1
 
     fastest = 0.0
-    for _ in range(400):
-        rig.lead(0.01, {"left.y": -0.25})
+    for _ in range(300):
+        rig.lead(0.01, {"parking": 0.0, "left.y": -0.25})
         fastest = max(fastest, rig.speed)
         assert abs(rig["tilt.pitch"] + STEEP) < math.radians(10)
     way = rig.place("undercarriage") - began
     assert rig.is_finite
-    assert way[0] < -0.5  # downhill
-    assert fastest < 0.6
+    assert way[0] < -0.3  # downhill
+    assert fastest < 1.3 * 0.61  # [m/s] what the stick's lever asks of the bucket pin: 0.25 x 0.36 m/s x 3.9 m / 0.57 m
