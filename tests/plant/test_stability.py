@@ -128,6 +128,20 @@ def test_places_that_coincide_count_once(apart: float) -> None:
             assert len(corners(points)) == 4
 
 
+@pytest.mark.parametrize("extra", [1, 2, 3, 4])
+def test_the_outline_closes_at_a_place_that_coincides_with_its_first(extra: int) -> None:
+    """A twin of the first corner that lies further out, though further to the right: the march must end there, not go
+    round again and close with a diagonal."""
+    rng = np.random.default_rng(extra)
+    for _ in range(300):
+        turn = np.exp(1j * rng.uniform(0, 2 * math.pi))
+        ring = [turn * 1j**k for k in range(4)]
+        ring += [ring[rng.integers(4)] + 4e-7 * np.exp(1j * rng.uniform(0, 2 * math.pi)) for _ in range(extra)]
+        points = flat(*[(c.real, c.imag) for c in rng.permutation(ring)])
+        assert margin(points, (0, 0, 1.0)) == pytest.approx(math.sqrt(1.5) - 1.0, abs=2e-6)
+        assert len(corners(points)) == 4
+
+
 def test_the_outline_goes_round_counter_clockwise() -> None:
     points = np.column_stack([RNG.uniform(-1, 1, (20, 2)), np.zeros(20)])
     order = corners(points)
