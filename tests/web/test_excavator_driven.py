@@ -12,7 +12,6 @@ from support import wait_for
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(1200)]
 
-Note = Callable[[str, object], None]
 BOOM, LEVER = "excavator.boom.angle", "excavator.right.y"
 LOW = 0.5  # [rad] of the boom, with way to go up and down
 STALE = 0.2  # [s] of the config's levers
@@ -54,7 +53,7 @@ def lift(page: Page, node: RealNode) -> None:
     wait_for(lambda: node.value(BOOM) > before + 0.02, "the boom to rise")
 
 
-def stops(node: RealNode, act: Callable[[], object], note: Note) -> tuple[float, float]:
+def stops(node: RealNode, act: Callable[[], object]) -> tuple[float, float]:
     """How long the lever goes on after something was done [s], and how old its value was at the most."""
     with node.watched(LEVER) as lever:
         lever.until(-1.0)
@@ -66,8 +65,7 @@ def stops(node: RealNode, act: Callable[[], object], note: Note) -> tuple[float,
     live = rows[rows[:, 1] != 0.0]
     assert rows[-1, 1] == 0.0
     late, age = float(live[-1, 0] - now), float(live[:, 2].max())
-    note("went on [s]", late)
-    note("oldest value used [s]", age)
+    print(f"went on for {1e3 * late:.0f} ms, the oldest value that was used was {1e3 * age:.1f} ms old")
     return late, age
 
 
@@ -89,20 +87,20 @@ def test_keys_and_a_gamepad_lift_the_boom(driving: Page, driven: RealNode) -> No
     assert strangers(driving, driven) == []
 
 
-def test_losing_the_focus_stops_the_boom(driving: Page, driven: RealNode, record_property: Note) -> None:
+def test_losing_the_focus_stops_the_boom(driving: Page, driven: RealNode) -> None:
     lift(driving, driven)
-    late, age = stops(driven, lambda: driving.run("window.dispatchEvent(new Event('blur'))"), record_property)
+    late, age = stops(driven, lambda: driving.run("window.dispatchEvent(new Event('blur'))"))
     assert age <= STALE + TICK
     assert late <= STALE + TICK + BROWSER
     driving.wait("document.querySelector('.take').textContent === 'Take the controls'")
 
 
-def test_closing_the_tab_stops_the_boom(browser: Browser, driven: RealNode, record_property: Note) -> None:
+def test_closing_the_tab_stops_the_boom(browser: Browser, driven: RealNode) -> None:
     page = opened(browser, driven, "/operator")
     page.wait("!document.querySelector('.take').disabled")
     page.click_on(".take")
     lift(page, driven)
-    late, age = stops(driven, page.close, record_property)
+    late, age = stops(driven, page.close)
     assert age <= STALE + TICK
     assert late <= STALE + TICK + BROWSER
     boom = driven.value(BOOM)
