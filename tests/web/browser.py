@@ -38,7 +38,7 @@ class Page:
 
     def __init__(self, address: str, close: Any) -> None:
         self._open = contextlib.ExitStack()
-        self._socket: ClientConnection = self._open.enter_context(connect(address, max_size=None))
+        self._socket: ClientConnection = self._open.enter_context(connect(address, max_size=None, ping_interval=None))
         self._close = close
         self._number = 0
         self.console: list[str] = []  # errors and warnings

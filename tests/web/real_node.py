@@ -12,7 +12,8 @@ from typing import Any
 
 import msgpack
 import numpy as np
-from support import HILNODE, children, free_port, is_alive, started, wait_for
+from browser import Browser, Page
+from support import HILNODE, SHM, children, free_port, is_alive, started, wait_for
 
 from bridge import Node
 from bridge.link import NodeError
@@ -41,7 +42,7 @@ class RealNode:
 
     def start(self) -> None:
         self._runs += 1
-        keys = self._at | {"node.name": self.name, "node.max_overruns": "0", "safety.watchdog_ms": "300"}
+        keys = self._at | {"node.name": self.name, "node.max_overruns": "0", "safety.watchdog": "false"}
         command = [*HILNODE, "run", str(self._config), "--quiet", "--out", str(self._folder / f"run{self._runs}")]
         command += [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
         process = self._running.enter_context(started(command))
@@ -137,14 +138,34 @@ class Watched:
 
 
 @contextlib.contextmanager
-def real_node(folder: Path, name: str, config: str) -> Iterator[RealNode]:
+def real_node(folder: Path, config: str) -> Iterator[RealNode]:
     """A machine that runs; it is gone at the end."""
+    name = f"t{os.getpid()}-web-{config.partition('.')[0]}"
     node = RealNode(folder, name, config)
     try:
         node.start()
         yield node
     finally:
         node.stop()
+        for path in SHM.glob(f"hilnode.{name}*"):
+            path.unlink(missing_ok=True)
+
+
+def opened(browser: Browser, node: RealNode, path: str = "/", before: str = "") -> Page:
+    page = browser.open(node.url + path, before=before)
+    page.wait("window.hilnode?.frame > 2", 120)
+    return page
+
+
+def complaints(page: Page) -> list[str]:
+    return page.console + page.run("window.hilnode.errors")
+
+
+def strangers(page: Page, node: RealNode) -> list[str]:
+    """Requests that went anywhere but to the server itself."""
+    home = node.url.removeprefix("http")
+    assert page.requests
+    return [url for url in page.requests if not url.startswith(("http" + home, "ws" + home, "data:", "blob:"))]
 
 
 def kill(pid: int) -> None:
