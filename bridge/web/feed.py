@@ -183,7 +183,7 @@ class Feed:
         for grid in self.grids:
             first: int | None = 0
             while first is not None and not grid.is_whole:
-                answer = await node.ask("terrain", grid=grid.about["name"], first=first)
+                answer = await self._inquire(node, "terrain", grid=grid.about["name"], first=first)
                 grid.take(answer)
                 first = answer["next"]
 
@@ -293,13 +293,25 @@ class Feed:
 
     # -- what is asked now and then ---------------------------------------------------------------------------------
 
+    async def _inquire(self, node: aio.Node, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask for something that changes nothing, until it is answered or nothing else is heard of the node either.
+
+        A question that was under way to a bridge that was killed is lost; the next bridge answers it.
+        """
+        while True:
+            try:
+                return await node.ask(op, **fields)
+            except NodeError as error:
+                if error.reason != "silent" or time.monotonic() - self._heard > SILENT_S:
+                    raise
+
     async def _watch_clock(self, node: aio.Node) -> None:
         """How far the clocks are apart, and whether it is still the same run."""
         run = self.about.get("run")
         while True:
             before = time.monotonic()
-            answer = await node.ask("clock")
-            after = time.monotonic()
+            answer = await self._inquire(node, "clock")
+            after = time.monotonic()  # if it was asked twice, the round trip is long and nobody believes it
             if node.about.get("run") != run:
                 raise NodeError("silent", "the node was started anew")
             theirs = answer["time"]
@@ -314,7 +326,7 @@ class Feed:
             await asyncio.sleep(REPLAY_EVERY if self.is_replay else STATUS_EVERY)
             if not self.pages:
                 continue
-            status = without_envelope(await node.ask("status"))
+            status = without_envelope(await self._inquire(node, "status"))
             if self.is_replay:
                 told = {"t": status["time"], "paused": status["state"] == "paused"}
                 self._pass_on("replay", {**{k: status[k] for k in ("duration", "speed", "tick", "missing")}, **told})

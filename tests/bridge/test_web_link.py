@@ -70,6 +70,7 @@ def test_a_server_that_is_killed_comes_back(tmp_path):
             (server,) = children(digger.node.pid, "bridge.web.server")
             os.kill(server, signal.SIGKILL)
             page.until(lambda: page.closed, "the end of the connection")
+        wait_for(lambda: not Path(f"/proc/{server}").exists(), "the old server, all its threads, to let go of the port")
         with opened(digger.address) as page:
             page.until(lambda: page.states, "frames of the next server")
         assert digger.node.state == "CONFIGURED"
