@@ -294,9 +294,13 @@ def test_a_pile_of_forty_boxes_stays_inside_its_walls_and_loses_its_energy() -> 
     "of a face it keeps, from step to step: warm starts are lost, and fifty sweeps do not make up for it",
 )
 def test_a_pile_of_forty_boxes_comes_to_rest() -> None:
-    """After six seconds nothing moves faster than a millimetre a second."""
-    engine = advance(pile(), 6.0)
-    assert np.linalg.norm(engine.content.data.state.vel[:, :3], axis=1).max() < 1e-3
+    """From the sixth second on nothing moves faster than a millimetre a second: for a whole second, not by chance."""
+    engine = advance(pile(), 5.0)
+
+    def fastest(e: Engine) -> float:
+        return float(np.linalg.norm(e.content.data.state.vel[:, :3], axis=1).max())
+
+    assert watched(engine, 1.0, fastest, every=10).max() < 1e-3
 
 
 @pytest.mark.xfail(
