@@ -59,7 +59,7 @@ def test_a_bridge_that_is_killed_comes_back_to_the_pages(tmp_path):
         (bridge,) = children(digger.node.pid, "bridge.server")
         os.kill(bridge, signal.SIGKILL)
         before = digger.node.ask("TICK")
-        page.until(lambda: page.states[-1]["tick"] > before + 2000, "frames of the next bridge")
+        page.until(lambda: page.states and page.states[-1]["tick"] > before + 2000, "frames of the next bridge")
         ground_is_right(page, digger)
         assert page.ask("status")["ok"]
 

@@ -198,13 +198,13 @@ def test_plots_get_every_row(page):
     assert late["samples"][-1, 0] == 0.0
     assert late["t"] == pytest.approx(late["samples"][-1, 1] * 1e-3)
     page.say(watch=[])
-    page.until(lambda: page.states[-1]["samples"].shape == (0, 1), "no more samples")
+    page.until(lambda: page.states and page.states[-1]["samples"].shape == (0, 1), "no more samples")
 
 
 def test_operations_reach_the_node(page, digger):
     answer = page.ask("pause")
     assert answer["ok"], answer
-    page.until(lambda: page.states[-1]["flags"] & PAUSED, "the flag")
+    page.until(lambda: page.states and page.states[-1]["flags"] & PAUSED, "the flag")
     steps = digger.node.ask("steps")
     assert page.ask("step", count=5)["ok"]
     wait_for(lambda: digger.node.ask("steps") == steps + 5, "five steps")
