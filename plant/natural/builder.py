@@ -22,6 +22,7 @@ from plant.natural.sharing import Sharing, Vector
 from plant.world import WorldError, matrix
 
 FIRMNESS = 1e6  # penalty times beta h^2, as a share of the mass that a row feels
+DRIVING = 5.0  # penalty of drives times h, alike; with few iterations less keeps them better within their bounds
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Options:
     rounds: int = 2  # of each projection
     penalty: str = "effective"
     firmness: float = FIRMNESS
+    driving: float = DRIVING
     share: bool = True  # points and vectors between bodies, where their joints allow it
     ahead: bool = True  # multipliers from the linear solve; False: from what is violated after it (Luaces eq. 2.59)
 

@@ -24,8 +24,9 @@ from plant.stages import call_stage, compiled_stage
 from plant.world import WorldError
 
 FITS = 1e-9  # violation of a row, in its own units, below which bodies fit together
-DRIVING = 20.0  # penalty of drives times the step, as a share of the mass that they feel
 THICKER = 0.02  # share of the trace of the inertia
+DEPENDENT = 1e-10  # rows that hold are dependent below this, over the largest
+FIXED = 1e-9  # of what a drive could move alone: less is held fast
 
 
 class Core:
@@ -86,7 +87,12 @@ def _what_is_open(builder: Builder, made: natural.Natural) -> str:
 
 
 def _masses_felt(made: natural.Natural, masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each row feels at the places of now: 1 / (slope M^-1 slope')."""
+    """What each row feels at the places of now: 1 / (slope M^-1 slope').
+
+    A drive feels what its joint really moves, with all that is held fast to it: with J the rows that hold,
+    1 / (slope (M^-1 - M^-1 J' (J M^-1 J')^-1 J M^-1) slope'). A light rocker that turns a heavy bucket through a closed
+    loop would count as a rocker alone otherwise, and its drive would be so soft that it rings.
+    """
     ent, row = made.entity, made.row
     free = np.flatnonzero((ent.known == 0) & (ent.users > 0))
     at = np.full(len(ent.known), -1)
@@ -95,14 +101,23 @@ def _masses_felt(made: natural.Natural, masses: NDArray[np.float64]) -> NDArray[
     for of, mass in zip(made.frame.of, masses, strict=True):
         k = np.flatnonzero(at[of] >= 0) if mass.any() else np.zeros(0, int)
         total[np.ix_(at[of[k]], at[of[k]])] += mass[np.ix_(k, k)]
-    give = np.linalg.inv(total)
-    felt = np.zeros(int(row.count[0]))
-    for i in range(len(felt)):
-        t = np.arange(row.first[i], row.first[i] + row.free[i])
-        slopes, e = row.slope[t], at[row.entity[t]]
-        loose = float(np.einsum("ik,ij,jk->", slopes, give[np.ix_(e, e)], slopes))
-        felt[i] = 1.0 / loose if loose > 0.0 else 0.0
-    return felt
+    count = int(row.count[0])
+    slopes = np.zeros((count, len(free), 3))
+    for i in range(count):
+        for t in range(row.first[i], row.first[i] + row.free[i]):
+            slopes[i, at[row.entity[t]]] += row.slope[t]
+    give = np.einsum("jk,ikc->ijc", np.linalg.inv(total), slopes).reshape(count, -1)  # M^-1 slope'
+    slope = slopes.reshape(count, -1)
+    loose = np.einsum("ik,ik->i", slope, give)
+    held = np.flatnonzero((row.role[:count] == Role.HOLD) & (loose > 0.0))
+    size = np.sqrt(loose[held])
+    bound = (slope[held] @ give[held].T) / np.outer(size, size)
+    for drive in np.flatnonzero(row.role[:count] == Role.DRIVE):
+        across = (slope[held] @ give[drive]) / size
+        left = loose[drive] - across @ np.linalg.lstsq(bound, across, rcond=DEPENDENT)[0]
+        if left > FIXED * loose[drive]:
+            loose[drive] = left
+    return np.divide(1.0, loose, out=np.zeros(count), where=loose > 0.0)
 
 
 def _set_penalties(made: natural.Natural, builder: Builder) -> None:
@@ -122,5 +137,5 @@ def _set_penalties(made: natural.Natural, builder: Builder) -> None:
     elif kinds[options.penalty] == Penalty.EFFECTIVE:
         masses = _masses_felt(made, builder.masses(THICKER))
     h, beta = made.method.h, options.integrator.beta
-    firm = np.array([DRIVING / h if r.role == Role.DRIVE else options.firmness / (beta * h * h) for r in rows])
+    firm = np.array([options.driving / h if r.role == Role.DRIVE else options.firmness / (beta * h * h) for r in rows])
     made.row.penalty[: len(rows)] = firm * masses

@@ -131,7 +131,7 @@ def assemble(
     place = _on_ground(p, site, place)
     machine = build(p, world=world, posture=posture, place=place, hydraulic=hydraulic)
     _materials(world)
-    engine = world.compile(dt, stepper=stepper, contacts=CONTACTS, natural=Options(iterations=2))
+    engine = world.compile(dt, stepper=stepper, contacts=CONTACTS, natural=Options(iterations=2, driving=1.0))
     content = build_records(engine, machine, p, site, tires, soil or _soil({}), hydraulic, sensors, seed)
     record = Record(content)
     _refuse_inside(engine, site)
