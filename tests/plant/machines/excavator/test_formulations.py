@@ -21,7 +21,7 @@ WHEELS = ("front_left", "front_right", "rear_left", "rear_right")
 
 
 class Run:
-    """A replay: angles [steps, joints], wheel loads [steps, wheels], and the step at which a cylinder first gave way."""
+    """A replay: angles [steps, joints], wheel loads [steps, wheels], the step at which a cylinder first gave way."""
 
     def __init__(self, levers: list[np.ndarray], stepper: str) -> None:
         self.rig = site(stepper)
