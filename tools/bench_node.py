@@ -65,8 +65,6 @@ publish = "{PUBLISH}"
 {more}
 [web]
 enabled = false
-[web]
-enabled = false
 """
     )
     return path
