@@ -17,6 +17,8 @@ Some entries say more, for displays that can show it:
     strut     a cylinder between two bodies: from `p` of `body` to `p_b` of `body_b`; size is the radius of the barrel,
               that of the rod, and the length of the barrel
     camera    a place to look from, along x of its frame: `name`, `body`, `p`, `q`
+    frame     of a joint, on the first of its two bodies: `name`, `body`, `body_b`, `p`, `q`; signals that begin with
+              its name are the joint's
     signal    of any shape: it is scaled by the value of this signal, 0 to 1, times `scale` along x, y, z (0 = as it is)
     finish    of any shape: paint, steel, rubber, glass or soil
 """

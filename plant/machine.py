@@ -28,7 +28,7 @@ from plant.compile import Engine
 from plant.look import Entry as Look
 from plant.model import Bound, Turning, view_engine
 from plant.restart import Start, restart, start_of
-from plant.scene import scene_of
+from plant.scene import frames_of, scene_of
 from plant.spook import CONTACTS_FULL
 from plant.stages import call_stage
 from plant.world import Joint, World
@@ -139,7 +139,7 @@ def as_plant(
 ) -> Plant:
     """The engine for the node; `name` is the first word of all its signals.
 
-    Displays are told of the shapes that collide; `scene` adds what is only to be seen.
+    Displays are told of the shapes that collide and of the joints; `scene` adds what is only to be seen.
     """
     world, content = engine.world, engine.content
     inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
@@ -163,7 +163,7 @@ def as_plant(
         bodies=tuple(f"{name}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
         status={CONTACTS_FULL: "more contacts than there is room for: compile the world with more"},
-        scene=(*scene_of(world.shapes, engine.names, name), *scene),
+        scene=(*scene_of(world.shapes, engine.names, name), *frames_of(world, name), *scene),
         owner=(engine, record),
     )
 

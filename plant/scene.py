@@ -1,15 +1,15 @@
-"""The scene of a world: each of its shapes as an entry of plant/look.py."""
+"""The scene of a world: each of its shapes, and the frames of its joints, as entries of plant/look.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
 from plant.look import COLOURS, GROUND_COLOUR, Entry, entry
-from plant.world import Placed
+from plant.world import Placed, World, conjugate, product, rotated
 
 MOST_TRIANGLES = 20_000  # of one surface
 MOST_IN_ALL = 100_000
@@ -42,6 +42,26 @@ def scene_of(shapes: Iterable[Placed], bodies: Sequence[str], machine: str) -> t
             }
         made.append(entry(body, "mesh", (), **where) | {"mesh": surfaces[id(shape)]["name"]})
     return (*surfaces.values(), *made)
+
+
+def frames_of(world: World, machine: str) -> Iterator[Entry]:
+    """Every joint of a world: its frame on the first of its bodies, or on the second if the first is the ground."""
+    for joint in world.joints.values():
+        on, other = (joint.a, joint.b) if joint.a is not None else (joint.b, joint.a)
+        at = joint.at if on == joint.a or joint.at_b is None else joint.at_b
+        p, q = np.asarray(at, float), joint.quat
+        if on is not None:
+            body = world.bodies[on]
+            back = conjugate(body.quat)
+            p, q = rotated(back, p - body.pos), product(back, q)
+        yield {
+            "kind": "frame",
+            "name": f"{machine}.{joint.name}",
+            "body": f"{machine}.{on}" if on is not None else "",
+            "body_b": f"{machine}.{other}" if other is not None else "",
+            "p": [float(x) for x in p],
+            "q": [float(x) for x in q],
+        }
 
 
 def _plain(shape: Shape) -> tuple[str, tuple[float, ...]] | None:
@@ -89,11 +109,5 @@ def _grid(shape: Field) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 def _box_around(body: str, vertices: NDArray[np.float64], placed: Placed, colour: Sequence[float]) -> Entry:
     low, high = vertices.min(0), vertices.max(0)
-    middle = _turned(placed.quat, 0.5 * (low + high)) + placed.at
+    middle = rotated(placed.quat, 0.5 * (low + high)) + placed.at
     return entry(body, "box", high - low, p=middle, q=placed.quat, colour=colour)
-
-
-def _turned(quat: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`v` turned by a unit quaternion w x y z."""
-    u = np.asarray(quat[1:])
-    return np.asarray(v + 2.0 * np.cross(u, np.cross(u, v) + quat[0] * v))

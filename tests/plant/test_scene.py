@@ -7,7 +7,7 @@ import pytest
 
 from plant import registry
 from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
-from plant.scene import MOST_TRIANGLES, scene_of
+from plant.scene import MOST_TRIANGLES, frames_of, scene_of
 from plant.world import World
 
 CUBE = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
@@ -124,3 +124,31 @@ def test_shapes_that_collide_are_in_the_scene_of_the_plant():
     world.solid("ball", Sphere(0.1), density=1000, pos=(0, 0, 1))
     plant = as_plant(world.compile(dt=0.001), "m", scene=({"body": "m.ball", "kind": "flag"},))
     assert [(e["body"], e["kind"]) for e in plant.scene] == [("", "plane"), ("m.ball", "sphere"), ("m.ball", "flag")]
+
+
+def test_a_joint_is_a_frame_on_its_first_body():
+    """The joint's axis points along world y; the body it stands on is turned a quarter about z."""
+    world = World()
+    quarter = np.array([1, 0, 0, 1]) / np.sqrt(2)
+    world.body("base", pos=(1, 0, 0), quat=quarter)
+    world.body("arm", pos=(1, 2, 0))
+    world.hinge("pin", "base", "arm", at=(1, 2, 3), axis=(0, 1, 0))
+    world.ball("foot", None, "base", at=(1, 0, 0))
+    pin, foot = json.loads(json.dumps(list(frames_of(world, "m"))))
+    assert (pin["kind"], pin["name"], pin["body"], pin["body_b"]) == ("frame", "m.pin", "m.base", "m.arm")
+    assert pin["p"] == pytest.approx([2, 0, 3])  # world y is the base's x
+    w, x, y, z = pin["q"]
+    along = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]  # its z axis
+    assert along == pytest.approx([1, 0, 0])
+    assert (foot["body"], foot["body_b"], foot["p"]) == ("m.base", "", pytest.approx([0, 0, 0]))
+
+
+def test_joints_are_in_the_scene_of_the_plant():
+    from plant.machine import as_plant
+
+    world = World()
+    world.solid("ball", Sphere(0.1), density=1000, pos=(0, 0, 1))
+    world.hinge("pin", None, "ball", at=(0, 0, 1), axis=(0, 1, 0))
+    plant = as_plant(world.compile(dt=0.001), "m", reactions=["pin"])
+    assert [e["name"] for e in plant.scene if e["kind"] == "frame"] == ["m.pin"]
+    assert "m.pin.pull" in [s.name for s in plant.outputs]

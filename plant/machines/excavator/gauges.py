@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hilnode.jit import kernel
@@ -64,6 +65,19 @@ OUTPUTS = (
 )
 """Names without the machine's own, in the order that `show` writes them."""
 
+PINS = (
+    *(f"axle_{name}" for name in WHEELS),
+    *("blade_pin", "outrigger_left_pin", "outrigger_right_pin", "swing"),
+    *("boom_pin", "stick_pin", "bucket_pin", "rocker_pin", "link_pin", "link_end"),
+)
+"""Joints whose force is told, behind what the sensors show: see `show_pulls`."""
+
+
+def pulls(joints: Sequence[str]) -> tuple[Signal, ...]:
+    """The signals of these joints."""
+    return tuple(Signal(f"{name}.pull", "N", doc="force through the joint, its drive's included") for name in joints)
+
+
 TIPPING = 0.05  # [m] a margin below this is a warning
 TILTED = math.radians(30)
 OVERLOAD = 0.98  # of the relief pressure
@@ -84,6 +98,8 @@ class Gauges(NamedTuple):
     order: I1  # [room]
     margin: F1  # [2] stability, and whether something touched in the step before
     collisions: I1  # [1]
+    pin: I1  # [n] joints whose force is told
+    first_pull: int  # output of the first of them
 
 
 @kernel
@@ -179,3 +195,11 @@ def show(e, g, cab, d, tires, soil, crowd, imus, out):
     out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
     return n + 6
+
+
+@kernel
+def show_pulls(e, g, out):
+    """Forces through the joints [N], as many as there are."""
+    for k in range(g.pin.size):
+        f = e.data.row.pull[g.pin[k]]
+        out[g.first_pull + k] = math.sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2])

@@ -16,11 +16,11 @@ from plant.collide.shapes import Field
 from plant.compile import Engine
 from plant.look import Entry
 from plant.machines.excavator.cab import INPUTS
-from plant.machines.excavator.gauges import OUTPUTS
+from plant.machines.excavator.gauges import OUTPUTS, pulls
 from plant.machines.excavator.look import GRASS, cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.machines.excavator.records import CONTACTS, TIRES, build_records, parts, tire_of
+from plant.machines.excavator.records import CONTACTS, TIRES, build_records, parts, pins, tire_of
 from plant.machines.excavator.sensing import sensed
 from plant.machines.excavator.site import (
     BED_FLOOR,
@@ -36,7 +36,7 @@ from plant.machines.excavator.site import (
 )
 from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
-from plant.scene import scene_of
+from plant.scene import frames_of, scene_of
 from plant.soil.kind import PARAMETERS, SoilKind
 from plant.spook import CONTACTS_FULL
 from plant.world import World
@@ -149,12 +149,12 @@ def assemble(
         NAME,
         dt,
         _named(INPUTS),
-        _named((*OUTPUTS, *sensed(OUTPUTS))),
+        _named((*OUTPUTS, *sensed(OUTPUTS), *pulls(pins(engine)))),
         (Task(NAME, step.address, record.address),),
         bodies=tuple(f"{NAME}.{b}" for b in parts(engine)),
         reset=(reset.address, record.address),
         status={CONTACTS_FULL: "more contacts than there is room for"},
-        scene=(*look(p, NAME), *_surroundings(engine, site)),
+        scene=(*look(p, NAME), *frames_of(world, NAME), *_surroundings(engine, site)),
         grids=grids(engine, content.ground, site),
         arrows=Arrows(content.arrow_stamp, content.arrow_count, content.arrow_at, content.arrow_force),
         props=Props(_prop_names(site), content.crowd.pose, content.crowd.stamp) if site.objects else None,

@@ -14,10 +14,10 @@ from plant.crowd import Crowd, build_crowd
 from plant.inertial import Imu, build_imus
 from plant.machines.excavator.cab import INPUTS, Cab
 from plant.machines.excavator.drives import Drives
-from plant.machines.excavator.gauges import OUTPUTS, Gauges
+from plant.machines.excavator.gauges import OUTPUTS, PINS, Gauges
 from plant.machines.excavator.mechanism import CYLINDER_JOINT, DRIVES, WHEELS, Machine, bucket_profile
 from plant.machines.excavator.parameters import Parameters
-from plant.machines.excavator.sensing import sensors_of
+from plant.machines.excavator.sensing import sensed, sensors_of
 from plant.machines.excavator.site import CONE_SPARES, FENCE_SPARES, HEAPS, Site, objects, patches
 from plant.machines.excavator.step import Excavator, Load
 from plant.restart import start_of
@@ -93,6 +93,11 @@ def build_records(
         arrow_force=np.zeros((room, 3)),
         start=start_of(engine.content.data),
     )
+
+
+def pins(engine: Engine) -> tuple[str, ...]:
+    """Joints whose force the step finds: none where they are points that two bodies share, which have no multiplier."""
+    return PINS if engine.core is None else ()
 
 
 def parts(engine: Engine) -> list[str]:
@@ -246,4 +251,6 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
         order=np.zeros(24, np.int64),
         margin=np.zeros(2),
         collisions=np.zeros(1, np.int64),
+        pin=np.array([joints.index(name) for name in pins(engine)], np.int64),
+        first_pull=len(OUTPUTS) + len(sensed(OUTPUTS)),
     )

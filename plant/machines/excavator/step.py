@@ -21,7 +21,7 @@ from plant.crowd import Crowd, reset_crowd, tend_crowd
 from plant.inertial import Imus, read_imus, reset_imus
 from plant.machines.excavator.cab import Cab, read_cab
 from plant.machines.excavator.drives import ARM, Drives, drive, reset_drives
-from plant.machines.excavator.gauges import Gauges, notice, show, stand
+from plant.machines.excavator.gauges import Gauges, notice, show, show_pulls, stand
 from plant.machines.excavator.mechanism import EMPTY, LOAD_RADIUS
 from plant.model import Status, view_engine
 from plant.natural.model import view_natural
@@ -156,9 +156,10 @@ def _draw_arrows(x, e):
 
 @kernel
 def _show(x, e, n, outputs, poses):
-    """Outputs, what sensors make of them, and poses."""
+    """Outputs, what sensors make of them, forces in joints, and poses."""
     show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.crowd, x.imus, outputs)
     sense(x.sensors, n, e.model.setup.h, outputs, outputs)
+    show_pulls(e, x.gauges, outputs)
     for k in range(x.shown.size):
         b, at = x.shown[k], 7 * k
         q, com = e.data.state.quat[b], e.model.body.com[b]

@@ -109,6 +109,35 @@ def test_on_blade_and_outriggers_contacts_carry_the_weight() -> None:
     assert np.abs(moment[:2]).max() < BOUND * weight * 1.0  # [m]
 
 
+ABOVE = {
+    "boom_pin": ("boom", "stick", "bucket", "rocker", "link", "load"),
+    "stick_pin": ("stick", "bucket", "rocker", "link", "load"),
+    "swing": ("uppercarriage", "boom", "stick", "bucket", "rocker", "link", "load"),
+    "blade_pin": ("blade",),
+}
+"""What hangs on each joint alone. The cylinders are drives of the joints, so a joint bears all of it."""
+
+
+@pytest.mark.parametrize("joint", ["boom_pin", "stick_pin", "swing", "blade_pin"])
+def test_a_joint_bears_the_weight_of_what_hangs_on_it(joint: str) -> None:
+    r = settle(rig(), 6.0)
+    assert r[f"{joint}.pull"] == pytest.approx(masses().only(*ABOVE[joint]).kg.sum() * G, rel=BOUND)
+
+
+def test_the_bucket_hangs_on_its_pin_and_its_link() -> None:
+    """The link is a bar between two pins: it pulls along itself, as much as the moment about the bucket's pin asks."""
+    r = settle(rig(), 6.0)
+    at, m = pins({"boom": 38.0, "stick": -105.0, "bucket": -80.0}), masses().only("bucket", "load")
+    foot = complex(P.point("boom.pin")[0], P["swing.height"] + P.point("boom.pin")[2])
+    moment = sum(kg * G * (x - (foot + at.bucket).real) for kg, (x, _, _) in zip(m.kg, m.at, strict=True))
+    lever = ((at.ear - at.bucket).conjugate() * at.turn["link"]).imag
+    assert r["link_end.pull"] == pytest.approx(abs(moment / lever), rel=0.03)  # of a link that weighs a little itself
+
+
+def test_joints_that_bodies_share_have_no_force_to_tell() -> None:
+    assert not [s.name for s in rig(stepper="ali3p").plant.outputs if s.name.endswith(".pull")]
+
+
 def cylinder_push(name: str, r: Rig) -> float:
     """Force along a cylinder by its two pressures, positive outwards [N]."""
     bore, rod = P[f"{name}.cylinder.bore"], P[f"{name}.cylinder.rod"]
