@@ -15,6 +15,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from bridge.black_boxes import SAMPLE_NS, BlackBoxes
 from bridge.sights_teller import NoSights, SightsTeller
 from bridge.waiting import await_rows, now
 from bridge.wire import Packer, timing_of
@@ -22,6 +23,7 @@ from hilnode.control import Control, Word
 from hilnode.ecu_line import Lines
 from hilnode.health import Records
 from hilnode.lockfree.ring import Ring, RingReader
+from hilnode.machine_sample import Sampler
 from hilnode.realtime import make_thread_hard
 from hilnode.row import HEADER, Col, Schema, State
 
@@ -63,6 +65,9 @@ class Publisher:
         self._waiting = 0  # such rows
         self._second_due = now() + SECOND_NS
         self._seconds = 0
+        self._black_boxes = BlackBoxes(schema.dt_ns)
+        self._sampler: Sampler | None = None
+        self._sample_due = 0
 
     def set_rate(self, hz: float) -> dict[str, Any]:
         """How often `state` is sent, as near as whole ticks allow; may be called from any thread."""
@@ -101,6 +106,7 @@ class Publisher:
                 self._send_rows(rows)
             self._tell_happenings()
             moment = now()
+            self._watch_overruns(moment)
             if self._waiting >= MOST_SUMMED or (moment >= self._second_due and self._waiting):
                 self._sum_up(reader.lost)
             if moment >= self._second_due:
@@ -129,8 +135,21 @@ class Publisher:
             if row[Col.TICK] % every == 0:
                 send(packer.state(row))
         if len(rows):
-            self._headers.append(rows[:, :HEADER].copy())
+            headers = rows[:, :HEADER].copy()
+            self._headers.append(headers)
+            self._black_boxes.take_rows(headers)
             self._waiting += len(rows)
+
+    def _watch_overruns(self, moment: int) -> None:
+        """Read the machine's counters when it is time, and tell of an overrun once it can be explained."""
+        if moment >= self._sample_due and self.control[Word.TID]:
+            self._sample_due = moment + SAMPLE_NS
+            if self._sampler is None:
+                self._sampler = Sampler(self.control[Word.PID], self.control[Word.TID], self.control[Word.CPU])
+            sample = self._sampler.take(self.control[Word.GC_COUNT], self.control[Word.GC_NS])
+            self._black_boxes.take_sample(sample)
+        if (event := self._black_boxes.ready(moment)) is not None:
+            self.socket.send_multipart(self.packer.event(event))
 
     def _sum_up(self, lost: int) -> None:
         """Statistics of the rows since the last time."""

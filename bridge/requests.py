@@ -86,7 +86,7 @@ OPERATIONS = {
         ),
         _operation("props", Role.WATCH, "Where the bodies that rarely move are."),
         _operation("clock", Role.WATCH, "The node's clock now, to know how old a message is."),
-        _operation("status", Role.WATCH, "State, tick, step, drivers, what is forced or stale, events never told."),
+        _operation("status", Role.WATCH, "State, tick, step, drivers, what is forced, stale or alarming; lost events."),
         _operation(
             "losses", Role.WATCH, "Tell how many messages never arrived here.", lost=Field("slot", doc="messages lost")
         ),

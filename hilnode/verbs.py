@@ -95,6 +95,7 @@ def status(node: Node) -> dict[str, Any]:
         "forced": forced(node),
         "parameters": {s.name: float(x) for s, x in zip(node.plant.parameters, node.tick.plant.param, strict=False)},
         "stale": stale(node),
+        "alarms": alarms(node),
     }
 
 
@@ -102,6 +103,15 @@ def forced(node: Node) -> dict[str, float]:
     """Signals that have a value imposed by hand, and which."""
     on, value = node.tick.forces.on, node.tick.forces.value
     return {s.name: float(value[k]) for k, s in enumerate(node.schema.signals) if on[k]}
+
+
+def alarms(node: Node) -> list[dict[str, Any]]:
+    """Alarms that are on now: number, name, and the value that the signal has."""
+    a, table = node.tick.alarms, node.wiring.alarms
+    seen = node.tick.seen
+    return [
+        {"index": k, "name": table[k].name, "value": float(seen[a.signal[k]])} for k in range(len(table)) if a.active[k]
+    ]
 
 
 def stale(node: Node) -> list[str]:

@@ -2,6 +2,11 @@
 
 What a page sends goes to the node's ECU lane at once and only then: nothing is repeated, held or made up here. When the
 page stops (closed, out of sight, cut off), so do the messages, and the driver's own policy for stale inputs acts.
+
+The seat is taken by asking for it and in no other way. A page that was silent for too long has lost it, and whatever it
+sends then is refused until it asks again. An input that was under way for longer than the stale time is thrown away:
+a line that was stuck delivers all that was held up at once, and none of it is what the operator wants now. How long one
+was under way is seen by the page's own clock, against the quickest one since the seat was taken.
 """
 
 from __future__ import annotations
@@ -21,14 +26,16 @@ from bridge.requests import Refused, Role
 from bridge.web.feed import CAB, Feed
 
 SILENT_S = 1.0  # [s] after which a page that holds the controls has lost them
+STALE_S = 0.2  # [s] that an input may be under way, where the node says nothing
+DRIFT = 1e-4  # [s/s] that two clocks may run apart
 MOST_UNSENT = 10  # messages that wait for a lane that does not read: older ones would come as a surprise
 
 
 class Cab:
-    """The seat. `tell` is called whenever somebody takes it or gives it up."""
+    """The seat. `tell` is called whenever its state changes; `note` with a page and what became of its hold on it."""
 
-    def __init__(self, feed: Feed, tell: Callable[[], None]) -> None:
-        self._feed, self._tell = feed, tell
+    def __init__(self, feed: Feed, tell: Callable[[], None], note: Callable[[Any, str], None]) -> None:
+        self._feed, self._tell, self._note = feed, tell, note
         self.holder: object | None = None  # a page
         self.name = ""  # its address, for the others
         self.trouble = ""
@@ -36,43 +43,70 @@ class Cab:
         self._socket: zmq.Socket[bytes] | None = None
         self._seq = self._page_seq = 0
         self._heard = 0.0
+        self._quickest, self._measured = math.inf, 0.0  # [s] our clock minus theirs, at the least; when that was
+        self.dropped = 0  # inputs that came too late
 
     def drive(self, page: object, name: str, role: Role, given: Any) -> None:
-        """Inputs of a page; Refused says why they are not used."""
+        """What a page does with the controls: take them, move them, let go. Refused says why not."""
         if given is None:
-            self.release(page)
+            self.release(page, "let go")
             return
-        seq, values = self._checked(role, given)
-        if self.holder is not None and self.holder is not page:
-            raise Refused("refused", f"{self.name} holds the controls")
-        if self.holder is None:
+        self._check_seat(role)
+        if given == "take":
             self._take(page, name)
-        elif seq <= self._page_seq:
+            return
+        seq, at, values = self._checked(given)
+        if self.holder is not page:
+            who = "the controls were not taken" if self.holder is None else f"{self.name} holds the controls"
+            raise Refused("refused", who)
+        if seq <= self._page_seq:
             raise Refused("replayed", f"cab.seq must be above {self._page_seq}")
-        self._page_seq, self._heard = seq, time.monotonic()
+        self._page_seq = seq
+        now = time.monotonic()
+        if self._late(now, at):
+            self.dropped += 1
+            return
+        self._heard = now
         self._send(values)
 
-    def _checked(self, role: Role, given: Any) -> tuple[int, list[float]]:
+    def _late(self, now: float, at: float) -> bool:
+        """Whether an input that was made at `at` [s, the page's clock] was under way for too long."""
+        apart = now - at
+        self._quickest = min(apart, self._quickest + DRIFT * (now - self._measured))
+        self._measured = now
+        return apart - self._quickest > (1e-3 * float(self._feed.hello.get("stale_ms", 0.0)) or STALE_S)
+
+    def _check_seat(self, role: Role) -> None:
         if role < Role.OPERATE:
             raise Refused("unauthorised", "holding the controls is for operate, this page may only watch")
-        count = len(self._feed.channels)
-        if not count or not self._feed.lane["endpoint"] or not self._feed.up:
+        if not self._feed.channels or not self._feed.lane["endpoint"] or not self._feed.up:
             raise Refused("refused", f"the node has no driver {CAB} of kind ecu, or is not there")
-        seq, values = (given.get("seq"), given.get("values")) if isinstance(given, dict) else (None, None)
+
+    def _checked(self, given: Any) -> tuple[int, float, list[float]]:
+        count = len(self._feed.channels)
+        seq, at, values = (given.get(k) for k in ("seq", "at", "values")) if isinstance(given, dict) else (None,) * 3
         if type(seq) is not int or not 0 <= seq < 2**53:
             raise Refused("malformed", "cab.seq must be a whole number from 0 on")
+        if at is None or not _is_number(at):
+            raise Refused("malformed", "cab.at must be when it was made [s, the page's clock]")
         if not isinstance(values, list) or len(values) != count or not all(_is_number(x) for x in values):
             raise Refused("malformed", f"cab.values must be {count} finite numbers")
-        return seq, [float(x) for x in values]
+        return seq, float(at), [float(x) for x in values]
 
     def _take(self, page: object, name: str) -> None:
+        if self.holder is not None and self.holder is not page:
+            raise Refused("refused", f"{self.name} holds the controls")
+        if self.holder is page:
+            return
         self.holder, self.name, self.trouble = page, name, ""
-        self._seq = 0
+        self._seq, self._page_seq, self._quickest = 0, -1, math.inf
+        self._heard = self._measured = time.monotonic()
         socket = identify(self._context.socket(zmq.DEALER), self._feed.key)
         socket.setsockopt(zmq.SNDHWM, MOST_UNSENT)
         socket.setsockopt(zmq.RCVHWM, 100)
         socket.connect(beside(self._feed.endpoint, self._feed.lane["endpoint"]))
         self._socket = socket
+        self._note(page, "taken")
         self._tell()
 
     def _send(self, values: list[float]) -> None:
@@ -82,7 +116,7 @@ class Cab:
         with contextlib.suppress(zmq.Again):  # nobody reads there: the driver sees that it is silent
             self._socket.send(msgpack.packb(message), zmq.NOBLOCK)
 
-    def release(self, page: object) -> None:
+    def release(self, page: object, why: str) -> None:
         """Let go, if this page holds the controls; the lane sees that the connection is closed."""
         if self.holder is not page or self.holder is None:
             return
@@ -90,6 +124,7 @@ class Cab:
         if self._socket is not None:
             self._socket.close(0)
             self._socket = None
+        self._note(page, why)
         self._tell()
 
     def look(self) -> None:
@@ -100,8 +135,10 @@ class Cab:
         if refusal and refusal != self.trouble:
             self.trouble = refusal
             self._tell()
-        if time.monotonic() - self._heard > SILENT_S or not self._feed.up:
-            self.release(self.holder)
+        if time.monotonic() - self._heard > SILENT_S:
+            self.release(self.holder, f"silent for {SILENT_S:g} s")
+        elif not self._feed.up:
+            self.release(self.holder, "the node is gone")
 
     def _drain(self, socket: zmq.Socket[bytes]) -> str:
         """Throw away the states that the lane sends; the last refusal, if there is one."""
@@ -117,7 +154,7 @@ class Cab:
 
     def close(self) -> None:
         if self.holder is not None:
-            self.release(self.holder)
+            self.release(self.holder, "the server ended")
         self._context.term()
 
 

@@ -94,9 +94,8 @@ class Feed:
         """Of the controls that a page can hold; none if the node has no such driver."""
         return list(self.lane["ecus"].get(CAB, {}).get("channels", []))
 
-    def age(self) -> float:
-        """Of the newest row [s]: since its tick woke, or, in a replay, since it came."""
-        now = time.monotonic()
+    def age(self, now: float) -> float:
+        """Of the newest row at `now` [s, our clock]: since its tick woke, or, in a replay, since it came."""
         if self.rows is None or self.rows.newest is None:
             return 0.0
         if self.is_replay or not self._offsets:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bridge.terrain import GridReader
 
 STATE, TERRAIN, ARROWS, PROPS = 1, 2, 3, 4
-STATE_HEAD = struct.Struct("<BBHIqddffHHI")
+STATE_HEAD = struct.Struct("<BBHIqdddffHHI")
 TERRAIN_HEAD = struct.Struct("<BBHI")
 PATCH_HEAD = struct.Struct("<HHBBBB")
 COUNT_HEAD = struct.Struct("<BBH")

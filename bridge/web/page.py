@@ -7,6 +7,7 @@ gets fewer frames, never older ones. Texts wait in a queue with an end; what doe
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -54,8 +55,10 @@ class Page:
         self._generation = 0  # not greeted yet
 
     def _begin(self) -> None:
-        """It knows nothing yet."""
+        """It knows nothing yet; frames of the run before are nobody's to draw, so none of them is waited for."""
         feed = self.server.feed
+        self._acked = self._frame
+        self._sent_at.clear()
         self._generation = feed.generation
         self._tick = -1
         self._sent = 0  # frames since the hello
@@ -130,9 +133,10 @@ class Page:
             latest = row.view(np.float64)[rows.words].astype("<f4") if full else poses[:0]
         self._frame = (self._frame + 1) % 2**32
         self._sent += 1
-        self._sent_at.append((self._frame, time.monotonic()))
+        now = time.monotonic()
+        self._sent_at.append((self._frame, now))
         head = STATE_HEAD.pack(
-            *(STATE, state, len(self._words), self._frame, tick, t, feed.age(), late, took, len(latest), flags),
+            *(STATE, state, len(self._words), self._frame, tick, t, feed.age(now), now, late, took, len(latest), flags),
             len(samples),
         )
         frames.append(head + poses.tobytes() + latest.tobytes() + samples.astype("<f4").tobytes())
@@ -169,12 +173,22 @@ class Page:
             self._drive(given["cab"])
         elif "watch" in given:
             self._choose(given["watch"])
+        elif "clock" in given:
+            self._tell_time(given["clock"], now)
         else:
-            raise Refused("malformed", "a message has ack, op, cab or watch")
+            raise Refused("malformed", "a message has ack, op, cab, watch or clock")
+
+    def _tell_time(self, theirs: Any, now: float) -> None:
+        """Our clock beside theirs: from a few such answers a page knows how far the two are apart."""
+        if type(theirs) not in (int, float) or not math.isfinite(theirs):
+            raise Refused("malformed", "clock must be a number")
+        self.say(as_json({"type": "clock", "page": theirs, "server": now}))
 
     def _acknowledge(self, frame: Any, now: float) -> None:
-        if type(frame) is not int or not self._acked < frame <= self._frame:
-            raise Refused("malformed", f"ack must be a frame from {self._acked + 1} to {self._frame}")
+        if type(frame) is not int or not 0 < frame <= self._frame:
+            raise Refused("malformed", f"ack must be a frame from 1 to {self._frame}")
+        if frame <= self._acked:
+            return  # of the run before: it was drawn before the page had heard of this one
         self._acked = frame
         while self._sent_at and self._sent_at[0][0] <= frame:
             self.round_trip = now - self._sent_at.popleft()[1]

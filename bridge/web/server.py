@@ -63,7 +63,7 @@ class WebServer:
         self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 8080
         self.options, self.role = options, options.role
         self.feed = Feed(options.endpoint, options.key, self._say_to_all, self._wake_all)
-        self.cab = Cab(self.feed, self._tell_cab)
+        self.cab = Cab(self.feed, self._tell_cab, self._note_cab)
         self.gate = Gate(self.host, options.token, Files(options.static))
         self.audit = Audit(options.audit)
         self.pages: set[Page] = set()
@@ -87,6 +87,10 @@ class WebServer:
     def _tell_cab(self) -> None:
         for page in self.pages:
             page.say(self.cab_text(page))
+
+    def _note_cab(self, page: Page, what: str) -> None:
+        """Who drove, and until when, is written down."""
+        self.audit.done(f"page {page.name}", page.role.name.lower(), {"op": "cab"}, what, self._tick)
 
     def count_watchers(self) -> None:
         """Rows are kept only while somebody plots."""
@@ -132,7 +136,7 @@ class WebServer:
             elif error.sent is not None and error.sent.code in (1002, 1007):
                 self.refuse("malformed", page.name, error.sent.reason)
         finally:
-            self.cab.release(page)
+            self.cab.release(page, "the page has gone")
             self.pages.discard(page)
             self.count_watchers()
             sending.cancel()

@@ -1,5 +1,6 @@
 """Holding the controls from a page: who has them, what reaches the plant, and that silence ends it."""
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -25,16 +26,21 @@ def page(digger) -> Iterator[FakePage]:
 
 
 class Hand:
-    """Sends inputs like a page in use, about fifty times a second."""
+    """Takes the controls and sends inputs like a page in use, about fifty times a second."""
 
     def __init__(self, page: FakePage, values: list[float]) -> None:
         self.page, self.values = page, values
         self._seq = 0
+        page.say(cab="take")
+
+    def move(self, late: float = 0.0) -> None:
+        """One input, as if it had been made so long ago [s]."""
+        self.page.say(cab={"seq": self._seq, "at": time.monotonic() - late, "values": self.values})
+        self._seq += 1
 
     def hold(self, until, what: str) -> None:
         def held() -> bool:
-            self.page.say(cab={"seq": self._seq, "values": self.values})
-            self._seq += 1
+            self.move()
             self.page.hear(0.02)
             return bool(until())
 
@@ -63,8 +69,42 @@ def test_inputs_go_stale_when_the_page_stops_sending(page, digger):
     wait_for(lambda: value(digger, "dig.lift") == 0.0, "the input's default")
     assert time.monotonic() - silent < 1e-3 * STALE_MS + 1.0  # the time of a busy machine on top
     page.until(lambda: page.last("cab")["holder"] == "nobody", "the seat to be free again")
-    hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input once more")
+    hand.hold(lambda: "were not taken" in page.last("cab")["why"], "a refusal")
+    assert page.last("cab")["holder"] == "nobody"
+    assert value(digger, "dig.lift") == 0.0
+    Hand(page, [1.0, 0.0]).hold(lambda: value(digger, "dig.lift") == 1.0, "the input, once it was asked for")
     page.say(cab=None)
+
+
+def test_nobody_drives_without_taking_the_controls(page, digger):
+    page.say(cab={"seq": 0, "at": time.monotonic(), "values": [4.0, 0.0]})
+    page.until(lambda: "were not taken" in page.last("cab")["why"], "a refusal")
+    assert page.last("cab")["holder"] == "nobody"
+    assert value(digger, "dig.lift") == 0.0
+
+
+def test_inputs_that_were_held_up_are_thrown_away(page, digger):
+    """A line that was stuck delivers all at once what was made long ago; what is made now counts again."""
+    hand = Hand(page, [1.0, 0.0])
+    hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+    hand.values = [9.0, 0.0]
+    for late in (0.9, 0.7, 0.5, 1e-3 * STALE_MS + 0.1):
+        hand.move(late)
+    page.hear(0.1)
+    seen = [value(digger, "dig.lift") for _ in range(20)]
+    assert max(seen) <= 1.0
+    hand.hold(lambda: value(digger, "dig.lift") == 9.0, "an input that was made just now")
+    page.say(cab=None)
+
+
+def test_who_took_the_controls_is_written_down(page, digger):
+    Hand(page, [1.0, 0.0]).hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
+    page.say(cab=None)
+    page.until(lambda: page.last("cab")["holder"] == "nobody", "free controls")
+    path = digger.folder / "run" / "audit.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    told = [(line["who"], line["outcome"]) for line in lines if line.get("asked") == {"op": "cab"}]
+    assert told[-2:] == [("page 127.0.0.1", "taken"), ("page 127.0.0.1", "let go")]
 
 
 def test_inputs_go_stale_when_the_connection_is_cut(digger):
@@ -91,7 +131,8 @@ def test_only_one_page_holds_them(page, digger):
     with opened(digger.address) as other:
         hand = Hand(page, [1.0, 0.0])
         hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
-        other.say(cab={"seq": 0, "values": [-9.0, 0.0]})
+        other.say(cab="take")
+        other.say(cab={"seq": 0, "at": time.monotonic(), "values": [-9.0, 0.0]})
         hand.hold(lambda: other.hear() or "holds the controls" in other.last("cab").get("why", ""), "a refusal")
         assert other.last("cab")["holder"] == "somebody else: 127.0.0.1"
         assert value(digger, "dig.lift") == 1.0
@@ -103,7 +144,13 @@ def test_only_one_page_holds_them(page, digger):
         other.say(cab=None)
 
 
-@pytest.mark.parametrize("given", [{"seq": 0}, {"seq": 0, "values": [1.0]}, {"seq": -1, "values": [1, 1]}, [1, 1]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"seq": 0}, {"seq": 0, "at": 0, "values": [1.0]}, {"seq": -1, "at": 0, "values": [1, 1]}, [1, 1], "give"),
+        *({"seq": 0, "values": [1, 1]}, {"seq": 0, "at": "now", "values": [1, 1]}),
+    ],
+)
 def test_inputs_that_make_no_sense_are_refused(page, digger, given):
     page.say(cab=given)
     page.until(lambda: page.last("cab").get("why"), "a refusal")
@@ -114,7 +161,7 @@ def test_inputs_that_make_no_sense_are_refused(page, digger, given):
 def test_old_inputs_are_refused(page, digger):
     hand = Hand(page, [1.0, 0.0])
     hand.hold(lambda: value(digger, "dig.lift") == 1.0, "the input")
-    page.say(cab={"seq": 0, "values": [5.0, 0.0]})
+    page.say(cab={"seq": 0, "at": time.monotonic(), "values": [5.0, 0.0]})
     hand.hold(lambda: "above" in page.last("cab")["why"], "a refusal")
     assert value(digger, "dig.lift") == 1.0
     page.say(cab=None)

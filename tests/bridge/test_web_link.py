@@ -52,6 +52,24 @@ def test_a_page_outlives_the_node(tmp_path, static):
             assert page.states[-1]["age"] < 5.0
 
 
+def test_frames_of_a_node_that_is_gone_need_no_acknowledgement(tmp_path, static):
+    """A page whose last frames were never drawn, because their node had gone, gets those of the next one."""
+    ports = new_ports()
+    with served(f"tcp://127.0.0.1:{ports['commands']}", static) as server:
+        with FakePage(server.options.address, ack=False) as page:
+            for k in range(2):
+                with digging(tmp_path / f"{k}", f"link-undrawn-{k}", ports=ports | {"web": free_port()}) as digger:
+                    digger.start()
+                    page.until(lambda digger=digger: page.hello.get("node") == digger.name, "hello")
+                    page.until(lambda k=k: len(page.states) == 2 * k + 2, "two frames")
+                    first, second = (s["frame"] for s in page.states[-2:])
+                    assert (first, second) == (2 * k + 1, 2 * k + 2)
+                page.until(lambda: page.last("link")["up"] is False, "word that it has gone")
+            page.say(ack=2)  # of the first node, drawn much too late
+            page.hear(0.5)
+        assert server.gate.refused["malformed"] == 0
+
+
 def test_a_bridge_that_is_killed_comes_back_to_the_pages(tmp_path):
     with digging(tmp_path / "dig", "link-kill") as digger, opened(digger.address) as page:
         digger.start()

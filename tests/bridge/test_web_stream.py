@@ -26,7 +26,8 @@ NONSENSE = (
     *("", "{", "[]", "{}", b"\x00\x01\x02"),
     *('{"ack": "1"}', '{"ack": 1e99}', '{"ack": -1}', '{"ack": 4000000000}'),
     *('{"watch": 1}', '{"watch": ["x", 1]}', '{"op": 7, "id": 1}', '{"op": "pause"}', '{"op": "pause", "id": [1]}'),
-    *('{"cab": {"seq": 0, "values": [NaN, 0]}}', '{"cab": {"seq": 0, "values": [0]}}', '{"cab": 5}'),
+    *('{"clock": "noon"}', '{"clock": null}', '{"cab": "give"}', '{"cab": {"seq": 0, "values": [NaN, 0]}}'),
+    *('{"cab": {"seq": 0, "values": [0]}}', '{"cab": 5}'),
 )
 
 
@@ -135,6 +136,28 @@ def test_a_frame_is_young(page):
     assert np.median(ages) < 0.1
 
 
+def test_a_frame_says_when_it_was_sent_and_the_server_tells_its_clock(page):
+    """Here both have the same clock, so the offset that a page would find is known: none."""
+    page.until(lambda: len(page.states) >= 5, "frames")
+    sent = [s["sent"] for s in page.states]
+    assert sent == sorted(sent)
+    assert 0.0 <= time.monotonic() - sent[-1] < 5.0
+    before = time.monotonic()
+    page.say(clock=1234.5)
+    told = page.until(lambda: page.last("clock"), "the clock")
+    assert told["page"] == 1234.5
+    assert before <= told["server"] <= time.monotonic()
+
+
+def test_a_frame_that_was_acknowledged_already_is_no_nonsense(digger, static):
+    with served(digger.commands, static) as server, opened(server.options.address) as page:
+        page.until(lambda: len(page.states) >= 5, "frames")
+        page.say(ack=1)
+        frames = len(page.states)
+        page.until(lambda: len(page.states) > frames + 5, "more frames")
+        assert server.gate.refused["malformed"] == 0
+
+
 def test_a_page_that_does_not_draw_gets_two_frames_and_then_the_newest(digger):
     with opened(digger.address, ack=False) as page:
         page.until(lambda: len(page.states) == 2, "two frames")
@@ -231,7 +254,7 @@ def test_a_page_may_do_what_its_role_allows(page, digger, static):
         assert watcher.hello["role"] == "watch"
         for op, fields in (("pause", {}), ("set", {"name": "dig.deeper", "value": 1.0}), ("trip", {})):
             assert watcher.ask(op, **fields)["reason"] == "unauthorised"
-        watcher.say(cab={"seq": 0, "values": [1.0, 1.0]})
+        watcher.say(cab="take")
         watcher.until(lambda: "may only watch" in watcher.last("cab")["why"], "a refusal")
         assert watcher.ask("status")["ok"]
         assert server.gate.refused["unauthorised"] == 4

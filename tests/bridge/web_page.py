@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 from bridge.web.frames import ABSOLUTE, ARROWS, BYTE, PROPS, SHORT, STATE, TERRAIN
 from bridge.web.server import Options, WebServer
 
-HEAD = struct.Struct("<BBHIqddffHHI")
+HEAD = struct.Struct("<BBHIqdddffHHI")
 FORMS = {ABSOLUTE: "<i4", SHORT: "<i2", BYTE: "<i1"}
 
 
@@ -87,7 +87,8 @@ class FakePage:
         {STATE: self._state, TERRAIN: self._terrain, ARROWS: self._arrows, PROPS: self._props}[frame[0]](frame)
 
     def _state(self, frame: bytes) -> None:
-        _, state, n_watch, number, tick, t, age, wake_us, step_us, n_latest, flags, n_samples = HEAD.unpack_from(frame)
+        _, state, n_watch, number, tick, t, age, sent, *more = HEAD.unpack_from(frame)
+        wake_us, step_us, n_latest, flags, n_samples = more
         values = np.frombuffer(frame, "<f4", offset=HEAD.size)
         at = 7 * len(self.hello["bodies"])
         poses, rest = values[:at].reshape(-1, 7), values[at:]
@@ -96,6 +97,7 @@ class FakePage:
         samples = rest[n_latest:].reshape(n_samples, 1 + n_watch)
         self.states.append(
             {"state": state, "frame": number, "tick": tick, "t": t, "age": age, "wake_us": wake_us, "flags": flags}
+            | {"sent": sent}
             | {"step_us": step_us, "poses": poses, "samples": samples, "n_latest": n_latest}
         )
         if self.ack:
