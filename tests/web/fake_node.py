@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,11 @@ class FakeNode:
         self.ops: list[dict[str, Any]] = []
         self.cab: list[tuple[float, dict[str, Any]]] = []  # when it came, what it was
         self.held = False
+        self.alarms: dict[int, dict[str, Any]] = {}  # that are on
+        self.silent = False  # as if the line were stuck: nothing is sent
         self.requests: list[str] = []
         self.published: dict[int, Any] = {}  # poses by frame, of the last pages
+        self.made: deque[float] = deque(maxlen=1000)  # when the last states were, by CLOCK_MONOTONIC [s]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self._up, self._down = threading.Event(), asyncio.Event()
@@ -187,11 +191,14 @@ class FakeNode:
         }  # fmt: skip
         await page.socket.send(json.dumps(hello))
         await page.socket.send(json.dumps({"type": "scene", "shapes": scene()}))
-        page.frame = page.acked = 0
+        page.acked = page.frame  # they go on counting, and those of the run before are nobody's to draw
         page.stamps, page.units, page.fresh = np.zeros_like(self.machine.stamps), None, True
 
     async def _hear(self, page: Page, message: dict[str, Any]) -> None:
-        if "ack" in message:
+        if "clock" in message:
+            answer = {"type": "clock", "page": message["clock"], "server": time.monotonic()}
+            await page.socket.send(json.dumps(answer))
+        elif "ack" in message:
             page.acked = max(page.acked, message["ack"])
             page.acks += 1
         elif "watch" in message:
@@ -199,18 +206,35 @@ class FakeNode:
             page.samples.clear()
             await page.socket.send(json.dumps({"type": "watching", "signals": page.watch}))
         elif "cab" in message:
-            self.cab.append((time.monotonic(), message["cab"]))
-            held = message["cab"] is not None
-            values = message["cab"]["values"] if held else [default for _, _, default in CHANNELS.values()]
-            self.inputs.update(zip(CHANNELS, values, strict=True))
-            if held != self.held:
-                self.held = held
-                await self._tell({"type": "cab", "holder": "you" if held else "nobody", "why": ""})
+            await self._drive(message["cab"])
         elif "op" in message:
             self.ops.append(message)
             why, result = self._do(message)
             answer = {"ok": False, "why": why} if why else {"ok": True, "result": result}
             await page.socket.send(json.dumps({"type": "answer", "id": message["id"]} | answer))
+
+    async def _drive(self, given: Any) -> None:
+        """The seat as the server has it: taken by asking for it, and lost after a second's silence."""
+        if given == "take":
+            await self._seat(True)
+            return
+        self.cab.append((time.monotonic(), given))
+        if given is None:
+            self.inputs.update({name: default for name, (_, _, default) in CHANNELS.items()})
+            await self._seat(False)
+        elif self.held:
+            self.inputs.update(zip(CHANNELS, given["values"], strict=True))
+        else:
+            await self._tell({"type": "cab", "holder": "nobody", "why": "the controls were not taken"})
+
+    async def _seat(self, held: bool) -> None:
+        if held != self.held:
+            self.held = held
+            await self._tell({"type": "cab", "holder": "you" if held else "nobody", "why": ""})
+
+    def throw_out(self) -> None:
+        """As if the page had been silent for too long."""
+        asyncio.run_coroutine_threadsafe(self._seat(False), self._loop).result(10)
 
     @property
     def _names(self) -> list[str]:
@@ -253,7 +277,8 @@ class FakeNode:
                 else:
                     self.forced.clear()
             case "status":
-                return "", {"forced": list(self.forced), "paused": self.paused, "speed": abs(self.speed)}
+                now = {"forced": list(self.forced), "paused": self.paused, "speed": self.speed}
+                return "", now | {"alarms": list(self.alarms.values())}
         return "", {"tick": self.tick}
 
     async def _run(self) -> None:
@@ -269,7 +294,7 @@ class FakeNode:
             for page in list(self.pages):
                 if page.watch and not self.paused:
                     page.samples.append((self.machine.t, values[[self._names.index(n) for n in page.watch]]))
-                if page.frame - page.acked <= 1:
+                if page.frame - page.acked <= 1 and not self.silent:
                     with contextlib.suppress(ConnectionClosed):
                         await self._frame(page, values)
 
@@ -287,11 +312,12 @@ class FakeNode:
         latest = values if page.fresh or page.frame % 6 == 0 else values[:0]
         samples = np.array([[t - machine.t, *row] for t, row in page.samples], np.float32)
         flags = PAUSED_FLAG * self.paused + FORCED_FLAG * bool(self.forced)
-        head = struct.pack("<BBHIqddffHHI", 1, self.state, len(page.watch), page.frame, self.tick, machine.t, 0.002,
-                           12.5, 310.0, len(latest), flags, len(samples))  # fmt: skip
+        head = struct.pack("<BBHIqdddffHHI", 1, self.state, len(page.watch), page.frame, self.tick, machine.t, 0.002,
+                           time.monotonic(), 12.5, 310.0, len(latest), flags, len(samples))  # fmt: skip
         body = machine.poses.tobytes() + latest.tobytes() + samples.tobytes()
         page.samples.clear()
         page.fresh = False
+        self.made.append(time.monotonic() - 0.002)
         self.published[page.frame] = machine.poses.copy()
         self.published.pop(page.frame - 500, None)
         await page.socket.send(head + body)
@@ -317,25 +343,33 @@ class FakeNode:
         while True:
             wake = rng.lognormal(2.6, 0.45, 1000)
             wake[:2] *= rng.uniform(3, 9)
+            before, after = rng.normal(4, 0.3, 1000), rng.normal(3, 0.3, 1000)
             step = rng.normal(310, 25, 1000)
             counts = np.histogram(wake, [0, *EDGES, np.inf])[0].tolist()
             spread = [dict(zip(("p50", "p99", "max"), np.percentile(x, [50, 99, 100]).tolist(), strict=True))
-                      for x in (wake, step)]  # fmt: skip
+                      for x in (wake, before, step, after)]  # fmt: skip
+            stages = dict(zip(("wake_us", "before_us", "step_us", "after_us"), spread, strict=True))
             stats = {"rows": 1000, "lost": 0, "overruns": int(second % 9 == 4), "tick": self.tick}
-            await self._tell(
-                {"type": "timing", "wake_us": spread[0], "step_us": spread[1], "wake_counts": counts} | stats
-            )
+            await self._tell({"type": "timing", **stages, "wake_counts": counts} | stats)
             await self._tell({"type": "driver", "drivers": DRIVERS})
             if self.replay:
                 replay = {"duration": 120.0, "t": self.machine.t % 120.0, "speed": self.speed, "paused": self.paused}
                 await self._tell({"type": "replay"} | replay)
             event = EVENTS[second % len(EVENTS)]
-            await self._tell({"type": "event", "tick": self.tick, "timestamp": time.monotonic(), "value": None} | event)
+            told = {"type": "event", "tick": self.tick, "timestamp": time.monotonic(), "value": None} | event
+            if event["event"] == "alarm":
+                self.alarms[event["index"]] = {"index": event["index"], "name": "stability", "value": event["value"]}
+            elif event["event"] == "alarm_over":
+                self.alarms.pop(event["index"], None)
+            await self._tell(told)
+            await self._tell({"type": "status"} | self._do({"op": "status"})[1])
+            if event["event"] == "overrun":
+                await self._tell(told | {"event": "blackbox", "index": 1} | _black_box(self.tick))
             second += 1
             await asyncio.sleep(1.0)
 
     async def _tell(self, message: dict[str, Any]) -> None:
-        for page in list(self.pages):
+        for page in list(self.pages) if not self.silent else ():
             with contextlib.suppress(ConnectionClosed):
                 await page.socket.send(json.dumps(message))
 
@@ -354,6 +388,15 @@ def _driver(kind: str, state: str, p50: float, p99: float, **more: Any) -> dict[
     return calm | {"kind": kind, "state": state, "period_p50_us": p50, "period_p99_us": p99, "trouble": ""} | more
 
 
+def _black_box(tick: int) -> dict[str, Any]:
+    """What follows an overrun: its cause and the ticks around it."""
+    quiet, slow = [14.0, 310.0, 7.0, 1000.4], [14.0, 1050.0, 48.0, 1001.2]
+    rows = [[tick + k, *(slow if k == 0 else quiet), ["overrun"] if k == 0 else []] for k in range(-10, 11)]
+    columns = ["tick", "wake_us", "step_us", "own_us", "period_us", "flags"]
+    what = "plant step took 1.05 ms of a 1 ms period: the plant is too slow here"
+    return {"what": what, "black_box": {"columns": columns, "rows": rows}}
+
+
 DRIVERS = {
     "cab": _driver("ecu", "up", 20000.0, 21500.0),
     "joystick": _driver("hid", "up", 8000.0, 8300.0),
@@ -365,8 +408,7 @@ EVENTS = (
     {"event": "alarm", "index": 3, "what": "excavator.stability is below 0.5", "value": 0.47},
     {"event": "stale", "index": 0, "what": "excavator.right.y is older than 200 ms: held at 0", "value": 0.21},
     {"event": "alarm_over", "index": 3, "what": "excavator.stability is well again"},
-    {"event": "overrun", "index": 0, "what": "tick 81234 ended 112 µs after its deadline", "value": 112.0,
-     "black_box": {"wake_us": 14.0, "step_us": 1050.0, "own_us": 48.0, "period_us": 1001.2}},
+    {"event": "overrun", "index": 1, "what": "overrun: work ended 112 us after the next deadline, 1 missed"},
     {"event": "fresh", "index": 0, "what": "excavator.right.y is fresh again"},
     {"event": "command", "index": 0, "what": "force excavator.engine.speed to 150 by lab"},
 )  # fmt: skip

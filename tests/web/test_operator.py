@@ -107,6 +107,37 @@ def test_a_closed_tab_and_another_page_let_go(browser: Browser, driving: Page, f
     assert len(fake.cab) == count
 
 
+def test_a_gamepad_of_another_layout_is_not_used(driving: Page, fake: FakeNode) -> None:
+    """A throttle axis that rests at -1 would be a stick at its end."""
+    driving.run("window.pad.mapping = ''; window.pad.axes = [-1, -1, -1, -1]; window.pad.id = 'Throttle'")
+    driving.wait("document.querySelector('.who').textContent.includes('Throttle (not used')")
+    time.sleep(0.3)
+    sticks = [value(fake, name) for name in ("left.x", "left.y", "right.x", "right.y")]
+    assert sticks == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_page_that_was_thrown_out_lets_go_until_the_controls_are_taken_again(driving: Page, fake: FakeNode) -> None:
+    driving.wait("document.querySelector('.holder').textContent.startsWith('You hold')")
+    driving.key("i", "KeyI", down=True)
+    until(lambda: value(fake, "right.y") == 1.0)
+    fake.throw_out()
+    driving.wait("!document.querySelector('.operator').classList.contains('driving')")
+    until(lambda: fake.cab[-1][1] is None)
+    count = len(fake.cab)
+    time.sleep(0.5)
+    assert len(fake.cab) == count
+    driving.click_on(".take")
+    until(lambda: fake.held and fake.cab[-1][1] is not None)
+
+
+def test_a_server_that_says_nothing_lets_go(driving: Page, fake: FakeNode) -> None:
+    driving.wait("document.querySelector('.holder').textContent.startsWith('You hold')")
+    fake.silent = True
+    driving.wait("!document.querySelector('.operator').classList.contains('driving')", 10)
+    assert "no word from the server" in driving.run("document.querySelector('.toasts').textContent")
+    fake.silent = False
+
+
 def test_a_lost_line_lets_go(driving: Page, fake: FakeNode) -> None:
     fake.hang_up()
     driving.wait("!document.querySelector('.operator').classList.contains('driving')")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from browser import Page
+from browser import Browser, Page
 from fake_node import FakeNode
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(240)]
@@ -78,7 +78,15 @@ def test_timing_and_health(opened: Page, fake: FakeNode) -> None:
     go(opened, "Timing")
     opened.wait("[...document.querySelectorAll('.histogram .all')].some((bar) => bar.getAttribute('height') > 50)")
     opened.wait("document.querySelector('.overruns details') !== null")
-    assert "step_us" in opened.run("document.querySelector('.overruns details').textContent")
+    text = opened.run("document.querySelector('.overruns details').textContent")
+    assert "work ended 112 us after the next deadline" in text
+    assert "the plant is too slow here" in text
+    assert (
+        len(opened.run("[...document.querySelectorAll('.overruns details:first-of-type tbody tr')].map(() => 1)")) == 21
+    )
+    assert opened.run("document.querySelector('.overruns .here').textContent").endswith("141050481001.2overrun")
+    stages = opened.texts(".budget tbody td:first-child")
+    assert [s.strip() for s in stages] == ["wake", "inputs", "plant", "outputs", "free"]
     opened.screenshot("timing")
     go(opened, "Health")
     opened.wait("document.querySelectorAll('.driver').length === 4")
@@ -89,3 +97,13 @@ def test_timing_and_health(opened: Page, fake: FakeNode) -> None:
     assert shown
     assert all("stability" in line for line in shown)
     opened.screenshot("health")
+
+
+def test_who_comes_late_sees_alarms_that_are_on(browser: Browser) -> None:
+    with FakeNode() as fake:
+        fake.alarms[7] = {"index": 7, "name": "bucket full", "value": 1.0}
+        page = browser.open(fake.url + "/health")
+        page.wait("document.querySelector('.health .alarm')?.textContent === 'alarm bucket full: value 1.000'", 60)
+        fake.alarms.pop(7)
+        page.wait("![...document.querySelectorAll('.health .alarm')].some((a) => a.textContent.includes('full'))")
+        page.close()

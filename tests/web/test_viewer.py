@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from browser import Browser, Page
 from fake_node import FakeNode
+from support import wait_for
 from toy_machine import BODIES, BUCKET, PROPS, ToyMachine
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(240)]
@@ -18,6 +20,11 @@ def stand_still(page: Page, fake: FakeNode) -> None:
     """Pause the machine and wait until a state of after that is drawn."""
     fake.paused = True
     page.wait(f"hilnode.tick === {fake.tick} && hilnode.frame > {fake.pages[0].frame}")
+
+
+def heights(page: Page, grid: str) -> np.ndarray:
+    """What the page has of the ground [0.1 mm]."""
+    return np.frombuffer(base64.b64decode(page.run(f"hilnode.terrainUnits('{grid}')")), "<i4")
 
 
 def test_the_scene_is_the_published_state(opened: Page, fake: FakeNode) -> None:
@@ -41,6 +48,7 @@ def test_ground_is_dug_as_published(opened: Page, fake: FakeNode) -> None:
     stand_still(opened, fake)
     published = np.rint(fake.machine.heights * 1e4).astype(int).sum() * 1e-4
     assert opened.run("hilnode.terrainSum('yard')") == pytest.approx(published, abs=1e-6)
+    assert (heights(opened, "yard") == np.rint(fake.machine.heights * 1e4).ravel()).all()
     assert published < whole - 0.5
 
 
@@ -85,7 +93,9 @@ def test_a_click_on_a_part_shows_its_card(opened: Page, fake: FakeNode) -> None:
     opened.wait("/[0-9]/.test(document.querySelector('.card .own').textContent)")
     text = opened.run("document.querySelector('.card').innerText")
     assert "excavator.boom" in text
-    assert "force" in text
+    assert "boom_pin.pull" in text  # the joint that holds it
+    assert "stick_pin.pull" in text  # and the one that it holds
+    assert "bucket_pin" not in text
     opened.screenshot("picked")
     opened.key("Escape", "Escape", down=True)
     opened.wait("document.querySelector('.card').hidden")
@@ -125,6 +135,58 @@ def test_a_recording_can_be_scrubbed_and_played_backwards(browser: Browser) -> N
         assert {k: v for k, v in fake.ops[-1].items() if k != "id"} == {"op": "seek", "to": 30}
         page.screenshot("replay")
         page.close()
+
+
+def test_a_reload_while_it_plays_backwards_keeps_the_speed(browser: Browser) -> None:
+    with FakeNode(replay=True) as fake:
+        fake.speed = -0.5
+        page = browser.open(fake.url + "/")
+        page.wait("window.hilnode?.frame > 1 && document.querySelector('.scrub').max > 100", 60)
+        page.wait("document.querySelector('select[aria-label=speed]').value === '0.5'")
+        page.click_on(".timebar button[aria-label^=Pause]")
+        page.wait("document.querySelector('.timebar button[aria-label^=Pause]').textContent === '▶'")
+        page.click_on(".timebar button[aria-label^=Pause]")
+        page.wait("document.querySelector('.timebar button[aria-label^=Pause]').textContent !== '▶'")
+        assert fake.speed == 0.5
+        page.close()
+
+
+def test_without_webgl_a_sentence_stands_there_and_the_rest_works(browser: Browser) -> None:
+    with FakeNode() as fake:
+        none = "const get = HTMLCanvasElement.prototype.getContext; HTMLCanvasElement.prototype.getContext = "
+        none += "function (kind, ...more) { return /webgl/.test(kind) ? null : get.call(this, kind, ...more); };"
+        page = browser.open(fake.url + "/", before=none)
+        page.wait("window.hilnode?.frame > 2", 60)  # states are taken and acknowledged
+        assert "WebGL is switched off or missing" in page.run("document.querySelector('.stage').textContent")
+        page.screenshot("without-webgl")
+        page.run("document.querySelector('nav a[href=\"/signals\"]').click()")
+        page.wait("document.querySelectorAll('.plot .u-over').length === 2")
+        page.run("document.querySelector('nav a[href=\"/timing\"]').click()")
+        page.wait("[...document.querySelectorAll('.histogram .all')].some((bar) => bar.getAttribute('height') > 50)")
+        page.run("document.querySelector('nav a[href=\"/operator\"]').click()")
+        page.wait("!document.querySelector('.take').disabled")
+        page.click_on(".take")
+        page.key("i", "KeyI", down=True)
+        before = fake.machine.boom_drive
+        wait_for(lambda: fake.machine.boom_drive < before - 0.02, "the boom to sink")
+        assert page.run("hilnode.errors") == []
+        page.close()
+
+
+def test_the_age_counts_the_way_here(opened: Page, fake: FakeNode) -> None:
+    """What the page says is what the clock of this process says, which is the server's and the browser's PC's."""
+    opened.wait("hilnode.clockError < 0.25")
+    opened.wait("hilnode.pictures.length > 5")
+    at, age = opened.run("hilnode.pictures.at(-1)")
+    now, error = opened.run("[performance.now(), hilnode.clockError]")
+    shown = time.monotonic() - (now - at) / 1e3 - age  # when that state was made, by our clock
+    assert 0.0 < age < 30.0
+    assert abs(shown - made_before(fake, shown)) < 0.25 + error
+
+
+def made_before(fake: FakeNode, moment: float) -> float:
+    """When the state was made that was the newest at a moment."""
+    return max((made for made in fake.made if made <= moment + 0.02), default=0.0)
 
 
 def test_a_token_is_asked_for_and_used(browser: Browser) -> None:

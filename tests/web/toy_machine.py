@@ -27,8 +27,13 @@ CORNER = (-0.5 * (GRID - 1) * SPACING + 4.0, -0.5 * (GRID - 1) * SPACING, 0.0)
 TILE = 16
 
 SIGNALS = (
-    *((f"{BOOM}.angle", "rad"), (f"{BOOM}.force", "N"), (f"{STICK}.angle", "rad"), (f"{STICK}.force", "N")),
-    *((f"{BUCKET}.angle", "rad"), (f"{BUCKET}.force", "N"), (f"{BUCKET}.fill", ""), (f"{BUCKET}.load", "kg")),
+    *(
+        (f"{BOOM}.angle", "rad"),
+        ("excavator.boom_pin.pull", "N"),
+        (f"{STICK}.angle", "rad"),
+        ("excavator.stick_pin.pull", "N"),
+    ),
+    *((f"{BUCKET}.angle", "rad"), ("excavator.bucket_pin.pull", "N"), (f"{BUCKET}.fill", ""), (f"{BUCKET}.load", "kg")),
     *(("excavator.swing.angle", "rad"), ("excavator.engine.speed", "rad/s"), ("excavator.speed", "m/s")),
     *(("excavator.blade.angle", "rad"), ("excavator.outriggers.angle", "rad"), ("excavator.tilt.pitch", "rad")),
     *(("excavator.tilt.roll", "rad"), ("excavator.stability", "m"), ("excavator.hydraulics.pressure", "Pa")),
@@ -102,7 +107,22 @@ def scene() -> list[Entry]:
         {"body": BUCKET, "kind": "mesh", "mesh": "mound", "p": [0.65, 0, -0.28], "q": [1, 0, 0, 0]}
         | {"colour": list(SOIL), "finish": "soil", "signal": f"{BUCKET}.fill", "scale": [0, 0, 1]},
         {"body": HOUSE, "kind": "camera", "name": "seat", "p": [0.75, 0.75, 1.35], "q": [0.995, 0, 0.0998, 0]},
-        {"body": BOOM, "kind": "frame", "name": "boom pin", "p": [0, 0, 0], "q": [1, 0, 0, 0]},
+        {
+            "kind": "frame",
+            "name": "excavator.boom_pin",
+            "body": HOUSE,
+            "body_b": BOOM,
+            "p": [0.75, 0, 0.45],
+            "q": ACROSS,
+        },
+        {
+            "kind": "frame",
+            "name": "excavator.stick_pin",
+            "body": BOOM,
+            "body_b": STICK,
+            "p": [BOOM_LONG, 0, 0],
+            "q": ACROSS,
+        },
         {"body": "", "kind": "plane", "size": [], "p": [0, 0, 0], "q": [1, 0, 0, 0], "colour": [0.5, 0.45, 0.38]},
     ]
     for x in (-1.45, 1.45):
@@ -209,11 +229,11 @@ class ToyMachine:
         s, t = math.sin(2 * math.pi * self.t / 12.0), self.t
         known = {
             f"{BOOM}.angle": self.angles[0],
-            f"{BOOM}.force": 120e3 + 40e3 * s,
+            "excavator.boom_pin.pull": 120e3 + 40e3 * s,
             f"{STICK}.angle": self.angles[1],
-            f"{STICK}.force": -60e3 * s,
+            "excavator.stick_pin.pull": 60e3 + 20e3 * s,
             f"{BUCKET}.angle": self.angles[2],
-            f"{BUCKET}.force": 25e3 * self.digging,
+            "excavator.bucket_pin.pull": 25e3 * self.digging,
             f"{BUCKET}.fill": self.fill,
             f"{BUCKET}.load": 1400 * self.fill,
             "excavator.swing.angle": self.swing,

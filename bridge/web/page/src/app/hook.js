@@ -27,10 +27,13 @@ export function openHook() {
       arrows: () => stage.arrows.count,
       picked: () => stage.picker.body,
       ages: () => loop.ages,
+      pictures: () => loop.pictures,
+      clockError: () => node.clock.error,
       fps: () => loop.fps,
     }));
     hook.value = (name) => node.value(name);
     hook.terrainSum = (grid) => stage.terrain.sum(grid);
+    hook.terrainUnits = (grid) => stage.terrain.units(grid);
     hook.smooth = (on) => (stage.motion.enabled = on);
     hook.pickAt = (x, y) => stage.picker.at(x, y);
   };

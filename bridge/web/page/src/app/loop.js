@@ -5,7 +5,7 @@
 // A state that came while the last picture was being made has waited since. If it has waited long, the one that the
 // acknowledgement has just called for is worth waiting for: it is younger by a whole picture.
 
-const KEPT = 1000; // ages remembered
+const KEPT = 1000; // pictures remembered
 const POLL = 3; // [ms]
 const WAITED = 30; // [ms] a state may have lain here and still be drawn at once
 const PATIENCE = 60; // [ms] that a younger one is waited for
@@ -25,6 +25,7 @@ export class Loop {
     this.drawn = null; // newest state that has been drawn
     this.frame = -1;
     this.ages = []; // [s] of the last states, when their pictures were finished
+    this.pictures = []; // of all: when it was finished [ms], and how old it was then [s]
     this.fps = 0;
     this.last = performance.now();
     node.bus.on("hello", () => {
@@ -52,11 +53,11 @@ export class Loop {
     const waited = began - (this.#node.state?.arrived ?? began);
     if (waited > WAITED && began - this.#called < PATIENCE) return;
     const page = this.#router.page;
-    const age = this.#stage.move(began);
+    const made = this.#stage.move(began);
     const state = this.#node.state;
     if (page.stage) this.#stage.draw();
     page.update?.(now);
-    this.#pending = { state, age, began, fence: page.stage ? this.#fence() : null };
+    this.#pending = { state, made, fence: page.stage && this.#stage.renderer ? this.#fence() : null };
     setTimeout(() => this.#finish(), 0);
   }
 
@@ -68,7 +69,7 @@ export class Loop {
   }
 
   #finish() {
-    const { state, age, began, fence } = this.#pending;
+    const { state, made, fence } = this.#pending;
     if (fence) {
       const gl = this.#stage.renderer.getContext();
       if (!gl.isContextLost() && gl.getSyncParameter(fence, gl.SYNC_STATUS) !== gl.SIGNALED) {
@@ -85,10 +86,15 @@ export class Loop {
     const newest = this.#node.state;
     // A state of a node that is gone by now is nobody's to acknowledge.
     if (!state || newest === null) return;
+    const age = this.#node.age(made, now);
+    if (Number.isFinite(age)) {
+      this.pictures.push([now, age]);
+      if (this.pictures.length > KEPT) this.pictures.shift();
+    }
     if (state.frame !== this.frame) {
       this.drawn = state;
       this.frame = state.frame;
-      if (age !== null) this.ages.push(age + (now - began) / 1e3);
+      if (Number.isFinite(age)) this.ages.push(age);
       if (this.ages.length > KEPT) this.ages.shift();
     }
     // One that came meanwhile is acknowledged with it: it will be passed over for the next.

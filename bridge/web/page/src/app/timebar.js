@@ -1,7 +1,7 @@
 // Time in hand: pause, single steps, slow motion and reset for a node; scrubbing and playing both ways for a recording.
 
 import { el, enable, write } from "./dom.js";
-import { moment } from "./format.js";
+import { moment, number } from "./format.js";
 
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2];
 const STEPS = [1, 10, 100];
@@ -32,7 +32,7 @@ export class TimeBar {
       this.back, this.play, this.step, this.count, this.speed, this.reset, this.scrub, this.moment);
     node.bus.on("hello", () => this.#adapt());
     node.bus.on("link", () => this.#adapt());
-    node.bus.on("status", ({ speed }) => (this.speed.value = `${speed}`));
+    node.bus.on("status", ({ speed }) => this.#showSpeed(speed));
     node.bus.on("replay", (replay) => this.#replayed(replay));
     this.#adapt();
   }
@@ -70,6 +70,16 @@ export class TimeBar {
     if (await ask("speed", { value: way * Number(this.speed.value) })) ask("play");
   }
 
+  /** How fast it goes, either way; a speed that somebody else has chosen becomes a choice of its own. */
+  #showSpeed(speed) {
+    const size = Math.abs(speed);
+    if (!(size > 0)) return;
+    const near = [...this.speed.options].find(({ value }) => Math.abs(Number(value) / size - 1) < 1e-3);
+    const option = near ?? el("option", { value: size }, `${number(size)}×`);
+    if (!near) this.speed.append(option);
+    this.speed.value = option.value;
+  }
+
   #speed() {
     const way = this.#node.hello?.replay && this.replay?.speed < 0 ? -1 : 1;
     this.#toasts.attempt(this.#node.ask("speed", { value: way * Number(this.speed.value) }));
@@ -93,6 +103,7 @@ export class TimeBar {
 
   #replayed(replay) {
     this.replay = replay;
+    this.#showSpeed(replay.speed);
     this.scrub.max = replay.duration;
     if (!this.#scrubbing) this.scrub.value = replay.t;
     write(this.moment, `${moment(replay.t)} of ${moment(replay.duration)}`);

@@ -1,9 +1,10 @@
 // What has happened: the log of events with a filter, and the alarms that are on now.
 
 import { el, write } from "../app/dom.js";
+import { number } from "../app/format.js";
 
 const MOST = 500;
-const LEVELS = { trip: "bad", overrun: "bad", alarm: "bad", halt: "bad", invalid: "bad", stale: "warn", state: "", fresh: "" };
+const LEVELS = { trip: "bad", overrun: "bad", alarm: "bad", halt: "bad", invalid: "bad", blackbox: "bad", stale: "warn", state: "", fresh: "" };
 
 /** Alarms that are on, by their number; also used by the operator's panel. */
 export class Alarms {
@@ -16,6 +17,15 @@ export class Alarms {
       else return;
       bus.tell("alarms", this.on);
     });
+    bus.on("status", ({ alarms }) => Array.isArray(alarms) && this.#settle(bus, alarms));
+  }
+
+  /** All that are on, as the node says once a second: who has just come, or was not told, knows then. */
+  #settle(bus, alarms) {
+    if (alarms.length === this.on.size && alarms.every(({ index }) => this.on.has(index))) return;
+    const known = this.on;
+    this.on = new Map(alarms.map(({ index, name, value }) => [index, known.get(index) ?? `alarm ${name}: value ${number(value)}`]));
+    bus.tell("alarms", this.on);
   }
 }
 

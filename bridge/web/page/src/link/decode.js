@@ -8,7 +8,7 @@ export const PROPS = 4;
 export const STATES = ["configured", "armed", "running", "tripped", "cleared", "stopped"];
 export const FLAGS = { paused: 16, stale: 32, forced: 128, fault: 256, clamped: 512 };
 
-const HEADER = 48; // bytes of a STATE before its poses
+const HEADER = 56; // bytes of a STATE before its poses
 const UNIT = 1e-4; // [m] of heights on the wire
 
 /**
@@ -19,18 +19,18 @@ const UNIT = 1e-4; // [m] of heights on the wire
 export function decodeState(buffer, bodies) {
   const view = new DataView(buffer);
   const watched = view.getUint16(2, true);
-  const known = view.getUint16(40, true);
-  const count = view.getUint32(44, true);
+  const known = view.getUint16(48, true);
+  const count = view.getUint32(52, true);
   const after = HEADER + 28 * bodies;
   return {
     state: view.getUint8(1),
     frame: view.getUint32(4, true),
     tick: Number(view.getBigInt64(8, true)),
     t: view.getFloat64(16, true),
-    age0: view.getFloat64(24, true),
-    wake: view.getFloat32(32, true),
-    step: view.getFloat32(36, true),
-    flags: view.getUint16(42, true),
+    made: view.getFloat64(32, true) - view.getFloat64(24, true), // when its tick woke, by the server's clock [s]
+    wake: view.getFloat32(40, true),
+    step: view.getFloat32(44, true),
+    flags: view.getUint16(50, true),
     poses: new Float32Array(buffer, HEADER, 7 * bodies),
     latest: known ? new Float32Array(buffer, after, known) : null,
     watched,

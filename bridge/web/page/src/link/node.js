@@ -1,5 +1,6 @@
 // The node as the page knows it: what it has said of itself, its newest state, and how to ask it for something.
 
+import { Clock } from "./clock.js";
 import { ARROWS, PROPS, STATE, TERRAIN, FLAGS, STATES, decodeState } from "./decode.js";
 
 const PATIENCE = 5000; // [ms] for an answer
@@ -13,7 +14,7 @@ export class Node {
   #wanted = [];
   #watched = []; // what the server says the samples are: frames in flight still have those of before
 
-  /** Tells `bus`: hello, scene, state, terrain, arrows, props, event, timing, driver, link, replay, status, cab. */
+  /** Tells `bus`: clock, hello, scene, state, terrain, arrows, props, event, timing, driver, link, replay, status, cab. */
   constructor(bus, socket) {
     this.bus = bus;
     this.#socket = socket;
@@ -22,6 +23,8 @@ export class Node {
     this.values = new Float32Array(0); // newest value of every signal, in the order of hello.signals
     this.index = new Map(); // name of a signal to its place there
     this.link = { up: false, why: "connecting" };
+    this.heard = performance.now(); // [ms] when the last message came
+    this.clock = new Clock(bus, socket);
     this.status = { forced: new Set(), speed: 1, parameters: {} };
     bus.on("text", (message) => this.#text(message));
     bus.on("binary", (buffer) => this.#binary(buffer));
@@ -83,9 +86,19 @@ export class Node {
     this.#socket.send({ ack: frame });
   }
 
-  /** Inputs of the cab, in the order of its channels; null lets go of the controls. */
-  cab(seq, values) {
-    return this.#socket.send({ cab: values && { seq, values } });
+  /** "take" the controls, move them ({seq, at, values} in the order of the channels), or let go (null). */
+  cab(what) {
+    return this.#socket.send({ cab: what });
+  }
+
+  /** Bytes that the browser has not got rid of yet. */
+  get unsent() {
+    return this.#socket.unsent;
+  }
+
+  /** How old a state that was made at `made` (server's clock) is at a moment [ms] of this page [s]; NaN = not known. */
+  age(made, moment) {
+    return this.clock.at(moment) - made;
   }
 
   /** What the node says of itself once a second, or right after something was changed here. */
@@ -104,6 +117,7 @@ export class Node {
   }
 
   #text(message) {
+    this.heard = performance.now();
     if (message.type === "hello") this.#greet(message);
     else if (message.type === "answer") this.#settle(message.id, message);
     else if (message.type === "status") this.#heed(message);
@@ -126,6 +140,7 @@ export class Node {
 
   #binary(buffer) {
     const kind = new Uint8Array(buffer, 0, 1)[0];
+    this.heard = performance.now();
     if (this.hello === null) return;
     if (kind !== STATE) {
       this.bus.tell(KINDS[kind], buffer);

@@ -23,6 +23,11 @@ export class Socket {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
+  /** Bytes given to the browser and not sent yet. */
+  get unsent() {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
   connect() {
     clearTimeout(this.#timer);
     const query = this.token ? `?token=${encodeURIComponent(this.token)}` : "";

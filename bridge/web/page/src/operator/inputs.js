@@ -55,11 +55,15 @@ export class Keyboard {
 
 const live = (value) => (Math.abs(value) < DEAD ? 0 : (Math.sign(value) * (Math.abs(value) - DEAD)) / (1 - DEAD));
 
-/** The first gamepad of the standard layout; its sticks give less than 0 when pushed away, a machine's more. */
+/**
+ * The first gamepad of the standard layout; its sticks give less than 0 when pushed away, a machine's more. One of
+ * another layout is named and not used: nobody knows which of its axes rests where.
+ */
 export function readGamepad() {
   const roles = new Map();
-  const pad = [...(navigator.getGamepads?.() ?? [])].find((candidate) => candidate?.connected);
-  if (!pad) return { name: "", roles };
+  const pads = [...(navigator.getGamepads?.() ?? [])].filter((candidate) => candidate?.connected);
+  const pad = pads.find(({ mapping }) => mapping === "standard");
+  if (!pad) return { name: pads.length ? `${pads[0].id} (not used: no standard layout)` : "", roles };
   const button = (k) => pad.buttons[k]?.value ?? 0;
   const axis = (k) => live(pad.axes[k] ?? 0);
   roles.set("left.x", axis(0)).set("left.y", -axis(1)).set("right.x", axis(2)).set("right.y", -axis(3));

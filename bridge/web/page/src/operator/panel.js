@@ -68,7 +68,7 @@ export class Panel {
   /** All roles now: of keys, gamepad and screen the strongest. */
   #roles(now) {
     const { name, roles: pad } = readGamepad();
-    write(this.pad, name ? `gamepad: ${name.slice(0, 40)}` : "");
+    write(this.pad, name ? `gamepad: ${name.slice(0, 80)}` : "");
     const [left, right] = [this.sticks.left.value, this.sticks.right.value];
     const screen = new Map([["left.x", left[0]], ["left.y", left[1]], ["right.x", right[0]], ["right.y", right[1]]]);
     for (const [role, lever] of this.#levers) screen.set(role, lever.value);

@@ -1,14 +1,19 @@
-// The card of a picked body: where it is, and every signal that begins with its name; forces stand first.
+// The card of a picked body: where it is, and every signal that begins with its name or with that of one of its joints;
+// forces stand first.
 
 import { el, write } from "../app/dom.js";
 import { number } from "../app/format.js";
 
-const FORCE = /(force|torque|pressure|load|moment)/i;
+const FORCE = /(force|pull|torque|pressure|load|moment)/i;
 const ABOUT = 150; // [ms] between refreshed numbers
 
-/** Signals of a body: "machine.boom" has "machine.boom.angle"; a body "boom" also "machine.boom.angle". */
-export function signalsOf(body, signals) {
-  const own = signals.filter(({ name }) => name.startsWith(`${body}.`));
+/**
+ * Signals of a body: "machine.boom" has "machine.boom.angle"; a body "boom" also "machine.boom.angle". And those of the
+ * joints that hold it, which entries of the kind frame tell.
+ */
+export function signalsOf(body, signals, joints = []) {
+  const names = [body, ...joints.filter((joint) => joint.body === body || joint.body_b === body).map(({ name }) => name)];
+  const own = signals.filter(({ name }) => names.some((first) => name.startsWith(`${first}.`)));
   if (own.length) return own;
   return signals.filter(({ name }) => name.split(".").slice(0, -1).includes(body.split(".").at(-1)));
 }
@@ -47,7 +52,7 @@ export class Card {
     const pose = () => this.#stage.bodies.pose(name);
     ["x", "y", "z"].forEach((axis, k) => this.#row(this.place, axis, "m", () => pose().p[k].toFixed(3)));
     ["roll", "pitch", "yaw"].forEach((axis, k) => this.#row(this.place, axis, "°", () => turns(pose().q)[k].toFixed(2)));
-    const signals = signalsOf(name, this.#node.signals);
+    const signals = signalsOf(name, this.#node.signals, this.#stage.bodies.frames);
     signals.sort((a, b) => FORCE.test(b.name) - FORCE.test(a.name));
     for (const { name: signal, unit } of signals) {
       const label = signal.startsWith(`${name}.`) ? signal.slice(name.length + 1) : signal;

@@ -25,20 +25,18 @@ export class Interpolator {
     this.#after = state;
   }
 
-  /** What to draw at `now`: poses and the age [s] of what they show; null before the first frame. */
+  /** What to draw at `now`: poses, and when what they show was made [s, server's clock]; null before the first frame. */
   at(now) {
     this.#drawing += 0.1 * (Math.min(now - this.#drawn, 1000) - this.#drawing);
     this.#drawn = now;
     const [a, b] = [this.#before, this.#after];
     if (!b) return null;
-    const newest = b.age0 + (now - b.arrived) / 1e3;
     const span = a ? b.arrived - a.arrived : 0;
     const smooth = this.enabled && a && this.#drawing < SLOWEST && span < LONGEST && a.poses.length === b.poses.length;
     // Played backwards or reset: the two frames are no motion to blend.
-    if (!smooth || b.t < a.t || span <= 0) return { poses: b.poses, age: newest };
+    if (!smooth || b.t < a.t || span <= 0) return { poses: b.poses, made: b.made };
     const x = Math.min(1, Math.max(0, (now - b.arrived) / this.#interval));
-    const older = a.age0 + (now - a.arrived) / 1e3;
-    return { poses: this.#blend(a.poses, b.poses, x), age: older + x * (newest - older) };
+    return { poses: this.#blend(a.poses, b.poses, x), made: a.made + x * (b.made - a.made) };
   }
 
   #blend(a, b, x) {

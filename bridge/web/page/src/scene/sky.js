@@ -55,7 +55,7 @@ export class Sky {
     above.position.set(0, 0, 1);
     scene.fog = new THREE.Fog(HAZE, 45, 260);
     scene.add(this.dome, this.sun, this.sun.target, above);
-    this.reflections = reflect ? this.#reflect(renderer) : null; // for paint, steel and glass; the ground reflects nothing
+    this.reflections = reflect && renderer ? this.#reflect(renderer) : null; // for paint, steel and glass; the ground reflects nothing
   }
 
   /** What paint and glass reflect: the same sky over plain ground, blurred once. */

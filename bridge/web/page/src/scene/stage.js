@@ -2,6 +2,7 @@
 // from page to page.
 
 import * as THREE from "three";
+import { el } from "../app/dom.js";
 import { decodeProps } from "../link/decode.js";
 import { Arrows } from "./arrows.js";
 import { Bodies } from "./bodies.js";
@@ -14,6 +15,9 @@ import { Quality } from "./quality.js";
 import { Sky } from "./sky.js";
 import { Terrain } from "./terrain.js";
 
+const NO_WEBGL =
+  "This browser cannot draw in three dimensions: WebGL is switched off or missing. Signals, timing, health and the operator's controls work all the same.";
+
 export class Stage {
   #landLaid = false;
 
@@ -25,11 +29,7 @@ export class Stage {
     this.canvas.setAttribute("role", "img");
     this.canvas.setAttribute("aria-label", "The machine in three dimensions. Keys 1 to 4 choose the camera.");
     this.quality = new Quality();
-    this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: this.quality.antialias });
-    this.quality.attach(this.renderer);
-    this.renderer.shadowMap.enabled = true;
-    this.renderer.toneMapping = THREE.NeutralToneMapping;
-    this.renderer.toneMappingExposure = 1.15;
+    this.renderer = this.#rendering();
     this.scene = new THREE.Scene();
     this.sky = new Sky(this.scene, this.renderer, this.quality);
     this.land = new Land(this.scene);
@@ -43,6 +43,22 @@ export class Stage {
     this.picker = new Picker(this.canvas, this.cameras.camera, this.bodies, (name) => node.bus.tell("picked", name));
     new ResizeObserver(() => this.resize()).observe(this.canvas);
     this.#listen(node.bus);
+  }
+
+  /** What draws; null if this browser cannot, and a sentence stands where the picture would be. */
+  #rendering() {
+    let renderer;
+    try {
+      renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: this.quality.antialias });
+    } catch {
+      this.canvas = el("div.stage.blank", { role: "img", tabIndex: 0 }, el("p", {}, NO_WEBGL));
+      return null;
+    }
+    this.quality.attach(renderer);
+    renderer.shadowMap.enabled = true;
+    renderer.toneMapping = THREE.NeutralToneMapping;
+    renderer.toneMappingExposure = 1.15;
+    return renderer;
   }
 
   #listen(bus) {
@@ -77,12 +93,12 @@ export class Stage {
 
   resize() {
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    if (!width || !height) return;
+    if (!width || !height || !this.renderer) return;
     this.renderer.setSize(width, height, false);
     this.cameras.resize(width, height);
   }
 
-  /** Bring bodies and ground to `now`, without drawing; the age [s] of what will be seen, null if there is nothing. */
+  /** Bring bodies and ground to `now`, without drawing; when what will be seen was made [s, server's clock]. */
   move(now) {
     const seen = this.motion.at(now);
     this.terrain.update();
@@ -90,14 +106,15 @@ export class Stage {
       this.land.rebuild(this.terrain.grids, this.bodies.planes);
       this.#landLaid = true;
     }
-    if (!seen) return null;
+    if (!seen) return NaN;
     this.bodies.move(seen.poses);
     this.bodies.fill((name) => this.node.value(name));
     this.trails.update();
-    return seen.age;
+    return seen.made;
   }
 
   draw() {
+    if (!this.renderer) return;
     this.cameras.update(this.bodies);
     this.sky.follow(this.cameras.target(), this.cameras.camera);
     this.quality.before();

@@ -1,10 +1,10 @@
-// The tick's budget: how much of its period goes to waking late, to the plant and to what is around it.
+// The tick's budget: how much of its period goes to waking late, to inputs, plant and outputs, and what is free.
 
 import { el, write } from "../app/dom.js";
 import { microseconds } from "../app/format.js";
 
-const PARTS = { wake_us: "wake", step_us: "plant", own_us: "around the plant" };
-const COLOURS = { wake_us: "var(--blue)", step_us: "var(--amber)", own_us: "var(--green)" };
+const PARTS = { wake_us: "wake", before_us: "inputs", step_us: "plant", after_us: "outputs" };
+const COLOURS = { wake_us: "var(--blue)", before_us: "var(--green)", step_us: "var(--amber)", after_us: "#d98cc0" };
 
 export class Budget {
   constructor() {
@@ -34,6 +34,10 @@ export class Budget {
       return el("tr", {}, el("td", {}, dot, ` ${PARTS[key] ?? key.replace(/_us$/, "")}`), [p50, p99, max, this.worst[key]].map((us) => el("td.mono", {}, microseconds(us))));
     }));
     const used = stages.reduce((sum, [, { p99 }]) => sum + p99, 0);
+    this.table.append(el("tr.free", {}, el("td", {}, el("i.kind"), " free"), ["p50", "p99", "max"].map((which) => {
+      const left = period - stages.reduce((sum, [, value]) => sum + value[which], 0);
+      return el("td.mono", {}, left > 0 ? microseconds(left) : "none");
+    }), el("td")));
     write(this.rest, `${microseconds(used)} of ${microseconds(period)} at p99: ${Math.max(0, 100 - (100 * used) / period).toFixed(0)} % to spare`);
   }
 }

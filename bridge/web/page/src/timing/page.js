@@ -40,7 +40,10 @@ export class TimingPage {
     new ResizeObserver(() => this.#fit()).observe(this.chart);
     node.bus.on("hello", (hello) => this.#begin(hello));
     node.bus.on("timing", (message) => this.#take(message));
-    node.bus.on("event", (event) => event.event === "overrun" && this.#overrun(event));
+    node.bus.on("event", (event) => {
+      if (event.event === "overrun") this.#overrun(event);
+      else if (event.event === "blackbox") this.#explain(event);
+    });
   }
 
   #begin({ timing }) {
@@ -78,12 +81,28 @@ export class TimingPage {
     this.#chart?.setData(this.#history);
   }
 
-  #overrun({ tick, what, black_box: box }) {
+  #overrun({ tick, what }) {
     if (this.overruns.firstChild?.classList.contains("empty")) this.overruns.replaceChildren();
-    const inside = Object.entries(box ?? {}).map(([key, value]) => [el("dt", {}, key), el("dd.mono", {}, typeof value === "number" ? `${+value.toFixed(3)}` : JSON.stringify(value))]);
-    const line = [el("span.mono.dim", {}, `tick ${tick}`), ` ${what}`];
-    this.overruns.prepend(inside.length ? el("details", {}, el("summary", {}, line), el("dl.readings", {}, inside)) : el("p", {}, line));
+    const line = el("p", {}, el("span.mono.dim", {}, `tick ${tick}`), ` ${what}`);
+    line.dataset.tick = tick;
+    this.overruns.prepend(line);
     while (this.overruns.children.length > MOST) this.overruns.lastChild.remove();
+  }
+
+  /** The black box of an overrun that is in the list: its cause, and the ticks around it on demand. */
+  #explain({ tick, what, index, black_box: { columns, rows } }) {
+    let line = this.overruns.querySelector(`[data-tick="${tick}"]`);
+    if (!line) {
+      this.#overrun({ tick, what: "overrun" });
+      line = this.overruns.firstChild;
+    }
+    const cell = (value) => el("td.mono", {}, typeof value === "number" ? `${+value.toFixed(1)}` : Array.isArray(value) ? value.join(" ") : `${value}`);
+    const table = el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", {}, name.replace(/_us$/, " [µs]"))))),
+      el("tbody", {}, rows.map((row) => el(row[0] === tick ? "tr.here" : "tr", {}, row.map(cell)))));
+    const more = index > 1 ? ` (${index} overruns within half a second)` : "";
+    const box = el("details.box", {}, el("summary", {}, [...line.childNodes], el("p.cause", {}, `${what}${more}`)), table);
+    box.dataset.tick = tick;
+    line.replaceWith(box);
   }
 
   #fit() {
