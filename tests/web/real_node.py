@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import signal
@@ -19,7 +20,7 @@ from bridge import Node
 from bridge.link import NodeError
 from bridge.rows import RowReader, schema_of
 from bridge.subscription import Subscription
-from bridge.terrain import GridReader
+from bridge.terrain import UNIT, GridReader
 from hilnode.row import Col
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
@@ -70,19 +71,9 @@ class RealNode:
         with Node(self._at["bridge.commands"]) as node:
             return node.ask(op, **fields)
 
-    def ground(self) -> dict[str, float]:
-        """Sum of all heights above the corner [m], for each grid, asked over the command socket."""
-        with Node(self._at["bridge.commands"]) as node:
-            sums = {}
-            for about in node.ask("terrain")["grids"]:
-                grid, first = GridReader(about), 0
-                while first is not None:
-                    answer = node.ask("terrain", grid=about["name"], first=first)
-                    grid.take(answer)
-                    first = answer["next"]
-                assert grid.is_whole
-                sums[about["name"]] = float(grid.heights.sum())
-            return sums
+    def ground(self) -> dict[str, np.ndarray]:
+        """All heights above the corner of each grid [0.1 mm]."""
+        return ground_at(self._at["bridge.commands"])
 
     def published(self) -> dict[str, Any]:
         """The next message of the topic `state`."""
@@ -113,6 +104,26 @@ class RealNode:
         time.sleep(0.5)
         yield
         self.ask("resume")
+
+
+def ground_at(commands: str) -> dict[str, np.ndarray]:
+    """All heights above the corner of each grid [0.1 mm], asked over the command socket."""
+    with Node(commands) as node:
+        found = {}
+        for about in node.ask("terrain")["grids"]:
+            grid, first = GridReader(about), 0
+            while first is not None:
+                answer = node.ask("terrain", grid=about["name"], first=first)
+                grid.take(answer)
+                first = answer["next"]
+            assert grid.is_whole
+            found[about["name"]] = np.rint(grid.heights / UNIT).astype(np.int64)
+        return found
+
+
+def drawn_ground(page: Page, grid: str) -> np.ndarray:
+    """The same of what a page has drawn, one height after another."""
+    return np.frombuffer(base64.b64decode(page.run(f"hilnode.terrainUnits('{grid}')")), "<i4")
 
 
 class Watched:

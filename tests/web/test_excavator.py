@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from browser import Browser, Page
-from real_node import RealNode, complaints, kill, opened, real_node, strangers
+from real_node import RealNode, complaints, drawn_ground, kill, opened, real_node, strangers
 from support import wait_for
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(1200)]
@@ -34,8 +37,8 @@ def is_right(page: Page, node: RealNode) -> None:
             np.testing.assert_allclose([*drawn[body]["p"], *drawn[body]["q"]], [*pose["p"], *pose["q"]], atol=1e-5)
         ground = node.ground()
         assert ground
-        for grid, total in ground.items():
-            assert page.run(f"hilnode.terrainSum('{grid}')") == pytest.approx(total, abs=1e-6), grid
+        for grid, heights in ground.items():
+            np.testing.assert_array_equal(drawn_ground(page, grid), heights.ravel(), grid)
         scaled = page.wait("hilnode.scaled.length && hilnode.scaled")
         fill = min(1.0, max(0.0, state["signals"][FILL]))
         assert [shape["signal"] for shape in scaled] == [FILL]
@@ -56,6 +59,43 @@ def test_the_machine_digs_in_the_page(browser: Browser, digger: RealNode) -> Non
     assert page.run("hilnode.state") == "running"
     assert complaints(page) == []
     assert strangers(page, digger) == []
+    page.close()
+
+
+def test_joints_and_their_forces_are_those_of_the_machine(browser: Browser, digger: RealNode) -> None:
+    """The card of the boom has the forces of both its joints, and they are the published ones."""
+    page = opened(browser, digger)
+    joints = page.run("hilnode.joints")
+    assert {"body": "excavator.uppercarriage", "body_b": "excavator.boom"}.items() <= joints[
+        "excavator.boom_pin"
+    ].items()
+    assert joints["excavator.stick_pin"]["body_b"] == "excavator.stick"
+    with digger.paused():
+        told = digger.published()["signals"]["excavator.boom_pin.pull"]
+        page.wait(f"Math.abs(hilnode.value('excavator.boom_pin.pull') - {told}) < 1e-3 * {told}", 120)
+        assert told > 1e4  # it holds some tons
+        page.run("hilnode.pick('excavator.boom')")
+        page.wait("/pull/.test(document.querySelector('.card .own').textContent)")
+        text = page.run("document.querySelector('.card .own').textContent")
+        assert "excavator.boom_pin.pull" in text
+        assert "excavator.stick_pin.pull" in text
+        assert "excavator.swing.pull" not in text
+        page.screenshot("joints")
+    page.close()
+
+
+def test_an_overrun_comes_with_its_black_box(browser: Browser, digger: RealNode) -> None:
+    """Stopped for a moment, the machine is late, and the page says why."""
+    page = opened(browser, digger, "/timing")
+    os.kill(digger.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    os.kill(digger.pid, signal.SIGCONT)
+    page.wait("[...document.querySelectorAll('.overruns .box')].some((b) => /took|woke/.test(b.textContent))", 30)
+    rows = page.run("document.querySelector('.overruns .box:has(.here)').querySelectorAll('tbody tr').length")
+    assert rows > 10
+    stages = [text.strip() for text in page.texts(".budget tbody td:first-child")]
+    assert stages == ["wake", "inputs", "plant", "outputs", "free"]
+    page.screenshot("overrun")
     page.close()
 
 

@@ -1,5 +1,6 @@
 // The page is built into bridge/web/static, which is committed and shipped: nobody but its authors needs node or npm.
-import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync, statSync } from "node:fs";
 import { defineConfig } from "vite";
 
 /** The licences of what is in the bundle go with it, as both ask for. */
@@ -16,9 +17,25 @@ function licences() {
   };
 }
 
+/** Of every file that the page is made from, by name and bytes: a test compares it with what is committed. */
+function sources() {
+  const below = (path) => (statSync(path).isDirectory() ? readdirSync(path).flatMap((name) => below(`${path}/${name}`)) : [path]);
+  return {
+    name: "sources",
+    generateBundle() {
+      const files = ["index.html", "package-lock.json", "package.json", "vite.config.js", "public", "src"].flatMap(below);
+      const digest = createHash("sha256");
+      for (const path of files.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {
+        for (const part of [path, "\0", readFileSync(path), "\0"]) digest.update(part);
+      }
+      this.emitFile({ type: "asset", fileName: "sources.sha256", source: `${digest.digest("hex")}\n` });
+    },
+  };
+}
+
 export default defineConfig({
   base: "/",
-  plugins: [licences()],
+  plugins: [licences(), sources()],
   build: {
     outDir: "../static",
     emptyOutDir: true,

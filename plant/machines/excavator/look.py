@@ -13,11 +13,20 @@ from plant.machines.excavator.linkage import flat
 from plant.machines.excavator.mechanism import WHEELS, bucket_profile, load_centre, spin
 from plant.machines.excavator.parameters import Parameters
 
-YELLOW, GREY, DARK, GLASS = (0.95, 0.72, 0.10), (0.62, 0.64, 0.66), (0.13, 0.13, 0.14), (0.45, 0.62, 0.72)
+YELLOW, GREY, DARK, GLASS = (0.95, 0.72, 0.10), (0.34, 0.35, 0.37), (0.13, 0.13, 0.14), (0.55, 0.72, 0.80)
 EARTH, STEEL, RED, WHITE = (0.36, 0.26, 0.17), (0.45, 0.46, 0.48), (0.80, 0.16, 0.10), (0.93, 0.93, 0.92)
 GRASS = (0.33, 0.38, 0.20)
 BLUE, ORANGE = (0.12, 0.30, 0.55), (0.95, 0.42, 0.05)
+FINISHES = {GLASS: "glass", STEEL: "steel"}
+"""Of colours that are not painted."""
+
 ALONG_Y = tuple(spin((1, 0, 0), math.pi / 2).tolist())
+
+
+def finish_of(colour: tuple[float, float, float], finish: str = "") -> Entry:
+    """What it is made of, where that is not paint."""
+    found = finish or FINISHES.get(colour, "")
+    return {"finish": found} if found else {}
 
 
 class _Sketch:
@@ -33,14 +42,21 @@ class _Sketch:
         kind: str,
         size: Sequence[float],
         at: Sequence[float],
-        colour: Sequence[float],
+        colour: tuple[float, float, float],
         q: Sequence[float] = (1, 0, 0, 0),
+        finish: str = "",
     ) -> None:
         where = f"{self.name}.{body}" if body else ""
-        self.entries.append(entry(where, kind, size, p=at, q=q, colour=colour))
+        self.entries.append(entry(where, kind, size, p=at, q=q, colour=colour) | finish_of(colour, finish))
 
     def beam(
-        self, body: str, a: Sequence[float], b: Sequence[float], wide: float, high: float, colour: Sequence[float]
+        self,
+        body: str,
+        a: Sequence[float],
+        b: Sequence[float],
+        wide: float,
+        high: float,
+        colour: tuple[float, float, float],
     ) -> None:
         """A box from one point to another of the plane across y."""
         dx, dz = b[0] - a[0], b[1] - a[1]
@@ -49,7 +65,12 @@ class _Sketch:
         self.put(body, "box", (math.hypot(dx, dz) + 0.5 * high, wide, high), middle, colour, q)
 
     def plate(
-        self, body: str, outline: Sequence[tuple[float, float]], y: float, thick: float, colour: Sequence[float]
+        self,
+        body: str,
+        outline: Sequence[tuple[float, float]],
+        y: float,
+        thick: float,
+        colour: tuple[float, float, float],
     ) -> None:
         """A flat plate with a convex outline in the plane across y."""
         n = len(outline)
@@ -65,7 +86,7 @@ class _Sketch:
         body: str,
         points: Sequence[Sequence[float]],
         faces: Sequence[Sequence[int]],
-        colour: Sequence[float],
+        colour: tuple[float, float, float],
         **more: object,
     ) -> None:
         name = f"{self.name}_surface{len(self.entries)}"
@@ -73,7 +94,9 @@ class _Sketch:
         self.entries.append(
             {"kind": "surface", "name": name, "vertices": flat_points, "faces": [int(v) for f in faces for v in f]}
         )
-        self.entries.append(entry(f"{self.name}.{body}", "mesh", (), colour=colour) | {"mesh": name} | more)
+        self.entries.append(
+            entry(f"{self.name}.{body}", "mesh", (), colour=colour) | {"mesh": name} | finish_of(colour) | more
+        )
 
 
 def look(p: Parameters, name: str) -> tuple[Entry, ...]:
@@ -100,8 +123,9 @@ def _undercarriage(s: _Sketch, p: Parameters) -> None:
         out = 1.0 if "left" in wheel else -1.0
         r, w = p["wheel.radius"], p["wheel.width"]
         for twin in (-0.26, 0.26):
-            s.put(wheel, "cylinder", (r, 0.42 * w), (0, twin * w, 0), DARK, ALONG_Y)
-        s.put(wheel, "cylinder", (0.52 * r, 1.0 * w), (0, 0.0, 0), YELLOW, ALONG_Y)
+            s.put(wheel, "cylinder", (r, 0.36 * w), (0, twin * w, 0), DARK, ALONG_Y, "rubber")
+            s.put(wheel, "cylinder", (0.95 * r, 0.44 * w), (0, twin * w, 0), DARK, ALONG_Y, "rubber")
+        s.put(wheel, "cylinder", (0.52 * r, 0.98 * w), (0, 0.0, 0), YELLOW, ALONG_Y)
         for spoke in range(5):  # so that one sees it turn
             a = 2 * math.pi * spoke / 5
             s.put(
@@ -127,20 +151,51 @@ def _upper(s: _Sketch, p: Parameters) -> None:
     house = "uppercarriage"
     s.put(house, "box", (3.1, 2.4, 0.28), (-0.75, 0, 0.24), DARK)
     s.put(house, "box", (1.75, 2.35, 0.95), (-1.15, 0, 0.86), YELLOW)
+    s.put(house, "box", (1.5, 1.5, 0.1), (-1.1, -0.1, 1.36), YELLOW)  # hood
     s.put(house, "box", (0.75, 2.45, 1.05), (-2.15, 0, 0.78), GREY)
+    s.put(house, "box", (0.76, 2.46, 0.1), (-2.15, 0, 0.98), YELLOW)
     s.put(house, "box", (1.2, 0.75, 0.75), (0.35, -0.82, 0.72), YELLOW)
-    for z in (0.62, 0.78, 0.94):  # air intakes
-        s.put(house, "box", (0.9, 0.02, 0.06), (-1.2, -1.18, z), DARK)
-    s.put(house, "box", (1.55, 0.95, 0.75), (0.55, 0.74, 0.72), YELLOW)
-    s.put(house, "box", (1.45, 0.90, 0.85), (0.50, 0.74, 1.50), GLASS)
-    s.put(house, "box", (1.55, 0.98, 0.08), (0.47, 0.74, 1.96), YELLOW)
-    for x, y in ((1.22, 0.30), (1.22, 1.18), (-0.22, 0.30), (-0.22, 1.18)):
-        s.put(house, "box", (0.08, 0.08, 0.88), (x, y, 1.50), DARK)
-    s.put(house, "cylinder", (0.06, 0.5), (-1.4, -0.7, 1.55), DARK)
-    s.put(house, "cylinder", (0.05, 0.14), (0.2, 0.74, 2.07), ORANGE)
+    for side in (-1.18, 1.18):
+        for z in (0.62, 0.76, 0.90, 1.04):  # air intakes
+            s.put(house, "box", (0.9, 0.02, 0.06), (-1.2, side, z), DARK)
+    s.put(house, "cylinder", (0.07, 0.5), (-1.4, -0.7, 1.55), STEEL)
+    for x in (-0.15, 0.4, 0.9):  # rail along the tank
+        s.put(house, "cylinder", (0.02, 0.5), (x, -1.17, 1.33), DARK)
+    s.put(house, "cylinder", (0.02, 1.05), (0.375, -1.17, 1.58), DARK, spin((0, 1, 0), math.pi / 2).tolist())
     pin = p.point("boom.pin")
     for y in (-0.28, 0.28):
         s.put(house, "box", (0.7, 0.1, 0.75), (pin[0] + 0.05, y, 0.55), DARK)
+    _cabin(s)
+
+
+def _cabin(s: _Sketch) -> None:
+    """Posts and roof around panes of glass, and the seat behind them."""
+    house, y = "uppercarriage", 0.74
+    front, back, left, right = 1.28, -0.22, y + 0.44, y - 0.44
+    s.put(house, "box", (1.5, 0.92, 0.1), (0.53, y, 0.42), DARK)  # floor
+    s.put(house, "box", (1.5, 0.92, 0.08), (0.52, y, 2.02), YELLOW)
+    s.put(house, "box", (1.3, 0.8, 0.06), (0.50, y, 2.08), YELLOW)
+    s.put(house, "box", (0.06, 0.88, 0.85), (back, y, 0.88), YELLOW)
+    for side in (left, right):
+        s.put(house, "box", (0.75, 0.04, 0.5), (back + 0.375, side, 0.70), YELLOW)
+        s.put(house, "box", (0.07, 0.05, 1.6), (back + 0.78, side, 1.22), DARK)
+        for x in (front - 0.03, back + 0.02):
+            s.put(house, "box", (0.08, 0.07, 1.62), (x, side, 1.22), DARK)
+        s.put(house, "box", (0.68, 0.02, 1.5), (front - 0.40, side, 1.24), GLASS)
+        s.put(house, "box", (0.72, 0.02, 1.05), (back + 0.40, side, 1.46), GLASS)
+    s.put(house, "box", (0.02, 0.82, 1.5), (front - 0.02, y, 1.24), GLASS)
+    s.put(house, "box", (0.02, 0.82, 0.66), (back, y, 1.64), GLASS)
+    s.put(house, "box", (0.45, 0.46, 0.14), (0.30, y, 0.86), DARK, finish="rubber")  # seat
+    s.put(house, "box", (0.14, 0.44, 0.62), (0.08, y, 1.22), DARK, finish="rubber")
+    s.put(house, "box", (0.10, 0.24, 0.18), (0.07, y, 1.62), DARK, finish="rubber")
+    s.put(house, "box", (0.40, 0.36, 0.36), (0.28, y, 0.62), GREY)
+    for side in (-0.3, 0.3):  # consoles with their levers
+        s.put(house, "box", (0.42, 0.12, 0.10), (0.42, y + side, 1.00), GREY)
+        s.put(house, "cylinder", (0.022, 0.22), (0.56, y + side, 1.16), DARK)
+    s.put(house, "cylinder", (0.06, 0.04), (-0.05, y, 2.13), DARK)
+    s.put(house, "cylinder", (0.05, 0.12), (-0.05, y, 2.20), ORANGE)
+    for side in (-0.3, 0.3):  # work lights
+        s.put(house, "box", (0.08, 0.16, 0.10), (front - 0.02, y + side, 2.10), WHITE)
 
 
 def _arm(s: _Sketch, p: Parameters) -> None:
@@ -192,7 +247,7 @@ def _bucket(s: _Sketch, p: Parameters) -> None:
     """Two side plates and a shell along the back, open at the mouth, with teeth; the load grows with the fill."""
     outline, half, r = bucket_profile(p), p["bucket.width"] / 2, p["bucket.radius"]
     for side in (-1, 1):
-        s.plate("bucket", outline, side * (half - 0.02), 0.04, GREY)
+        s.plate("bucket", outline, side * (half - 0.02), 0.04, STEEL)
     for a, b in pairwise(outline):
         s.beam("bucket", a, b, 2 * half, 0.05, STEEL)
     for k in range(5):
@@ -244,10 +299,12 @@ def truck(x: float, y: float, ahead: float, bed: tuple[float, float, float, floa
         kind: str,
         size: Sequence[float],
         at: Sequence[float],
-        colour: Sequence[float],
+        colour: tuple[float, float, float],
         q: Sequence[float] = (1, 0, 0, 0),
+        finish: str = "",
     ) -> None:
-        made.append(entry("", kind, size, p=(x + ahead * at[0], y + at[1], at[2]), q=q, colour=colour))
+        where = (x + ahead * at[0], y + at[1], at[2])
+        made.append(entry("", kind, size, p=where, q=q, colour=colour) | finish_of(colour, finish))
 
     for sign in (1, -1):
         put("box", (length + 0.2, 0.08, wall), (0, sign * (width / 2 + 0.05), floor + wall / 2), BLUE)
@@ -256,9 +313,10 @@ def truck(x: float, y: float, ahead: float, bed: tuple[float, float, float, floa
     put("box", (length + 2.6, 0.9, 0.28), (1.0, 0, floor - 0.32), DARK)
     put("box", (1.7, 2.35, 1.15), (length / 2 + 1.3, 0, 1.2), BLUE)
     put("box", (1.45, 2.25, 0.85), (length / 2 + 1.2, 0, 2.15), GLASS)
+    put("box", (0.3, 1.9, 0.75), (length / 2 + 0.85, 0, 2.05), DARK)  # seats
     put("box", (1.5, 2.35, 0.1), (length / 2 + 1.2, 0, 2.62), BLUE)
     for wx in (-1.5, -0.35, length / 2 + 1.35):
         for wy in (-1.0, 1.0):
-            put("cylinder", (0.5, 0.34), (wx, wy, 0.5), DARK, ALONG_Y)
+            put("cylinder", (0.5, 0.34), (wx, wy, 0.5), DARK, ALONG_Y, "rubber")
             put("cylinder", (0.26, 0.36), (wx, wy, 0.5), GREY, ALONG_Y)
     return made

@@ -1,5 +1,5 @@
-// `window.hilnode`: what this page shows, for tests and for the curious. It reads, it changes nothing but whether
-// motion is smoothed.
+// `window.hilnode`: what this page shows, for tests and for the curious. It reads, and changes nothing but how things
+// are looked at.
 
 /** Errors are gathered from the first line on; the rest is there once the page stands. */
 export function openHook() {
@@ -26,6 +26,7 @@ export function openHook() {
       scaled: () => stage.bodies.scaled,
       arrows: () => stage.arrows.count,
       picked: () => stage.picker.body,
+      joints: () => Object.fromEntries(stage.bodies.frames.map((joint) => [joint.name, joint])),
       ages: () => loop.ages,
       pictures: () => loop.pictures,
       clockError: () => node.clock.error,
@@ -35,6 +36,8 @@ export function openHook() {
     hook.terrainSum = (grid) => stage.terrain.sum(grid);
     hook.terrainUnits = (grid) => stage.terrain.units(grid);
     hook.smooth = (on) => (stage.motion.enabled = on);
+    hook.pick = (name) => stage.picker.choose(name);
+    hook.camera = (at, target) => stage.cameras.look(at, target);
     hook.pickAt = (x, y) => stage.picker.at(x, y);
   };
   return hook;

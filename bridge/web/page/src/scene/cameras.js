@@ -77,6 +77,14 @@ export class Cameras {
     this.#last.copy(target);
   }
 
+  /** Look from one place to another [m], both of the world. */
+  look(at, target) {
+    this.choose("orbit");
+    this.#framed = true;
+    this.orbit.target.set(...target);
+    this.camera.position.set(...at);
+  }
+
   resize(width, height) {
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();

@@ -4,9 +4,9 @@ import * as THREE from "three";
 
 const FINISHES = {
   paint: { roughness: 0.42, metalness: 0.08 },
-  steel: { roughness: 0.38, metalness: 0.85 },
+  steel: { roughness: 0.45, metalness: 0.7 },
   rubber: { roughness: 0.92, metalness: 0.0 },
-  glass: { roughness: 0.06, metalness: 0.2, transparent: true, opacity: 0.45 },
+  glass: { roughness: 0.04, metalness: 0.1, transparent: true, opacity: 0.3, depthWrite: false },
   soil: { roughness: 1.0, metalness: 0.0 },
   rock: { roughness: 0.9, metalness: 0.0 },
   wood: { roughness: 0.8, metalness: 0.0 },
@@ -16,6 +16,7 @@ const FINISHES = {
 export class Materials {
   #made = new Map();
 
+  /** Without reflections the processor draws: light that costs little has to do. */
   constructor(reflections) {
     this.reflections = reflections;
   }
@@ -27,12 +28,13 @@ export class Materials {
     if (!material) {
       const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
       const how = FINISHES[finish] ?? FINISHES.paint;
-      material = new THREE.MeshStandardMaterial({ color, flatShading: flat, ...how });
       if (this.reflections) {
+        material = new THREE.MeshStandardMaterial({ color, flatShading: flat, ...how });
         material.envMap = this.reflections;
-        material.envMapIntensity = 0.4;
+        material.envMapIntensity = 0.45;
       } else {
-        material.metalness *= 0.3; // metal that has nothing to reflect would be black
+        const { roughness: _, metalness: __, ...rest } = how;
+        material = new THREE.MeshLambertMaterial({ color, flatShading: flat, ...rest });
       }
       this.#made.set(key, material);
     }

@@ -1,11 +1,12 @@
 // How much the picture may cost. A graphics card draws everything at the screen's own resolution. Where the processor
 // has to do its work, the picture is made plainly from the start: no smoothed edges (they double the cost), every
 // second sample of the ground, no reflections, a smaller map of shadows that is not drawn anew each time. And wherever pictures come
-// slowly, resolution goes down step by step, and up again when there is time.
+// slowly, resolution goes down step by step, and up again when there is time. `?quality=full` in the address asks for all
+// of it whatever it costs: for a still picture.
 
-const SLOW = { card: 60, plain: 220 }; // [ms] between pictures that is too much
-const FAST = { card: 24, plain: 90 }; // [ms] that leaves room for more
-const PIXELS = [2, 1, 0.8, 0.65, 0.5]; // of the picture per pixel of the page
+const SLOW = { card: 60, plain: 130 }; // [ms] between pictures that is too much
+const FAST = { card: 24, plain: 60 }; // [ms] that leaves room for more
+const PIXELS = [2, 1, 0.8, 0.65, 0.5, 0.4]; // of the picture per pixel of the page
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 
 /** Whether WebGL is drawn by the processor. */
@@ -26,9 +27,10 @@ export class Quality {
   #since = 0; // pictures at this level
 
   constructor() {
-    this.plain = inSoftware();
+    this.full = new URLSearchParams(location.search).get("quality") === "full";
+    this.plain = !this.full && inSoftware();
     this.antialias = !this.plain;
-    this.shadowSize = this.plain ? 1024 : 2048;
+    this.shadowSize = this.plain ? 1024 : this.full ? 4096 : 2048;
     this.shadowEvery = this.plain ? 3 : 1; // pictures
     this.reflect = !this.plain;
     this.stride = this.plain ? 2 : 1; // of the ground's samples
@@ -57,7 +59,7 @@ export class Quality {
   }
 
   #adapt() {
-    if (++this.#since < 10) return;
+    if (this.full || ++this.#since < 10) return;
     const kind = this.plain ? "plain" : "card";
     if (this.#interval > SLOW[kind] && this.level < PIXELS.length - 1) this.level++;
     else if (this.#interval < FAST[kind] && this.#since > 200 && this.level > this.best) this.level--;

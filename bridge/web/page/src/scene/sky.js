@@ -35,7 +35,7 @@ function dome() {
       }`,
   });
   const mesh = new THREE.Mesh(new THREE.SphereGeometry(450, 24, 16), material);
-  mesh.renderOrder = -1;
+  mesh.renderOrder = 1; // behind all that is solid: what they cover need not be drawn
   mesh.raycast = () => {};
   return mesh;
 }

@@ -54,14 +54,14 @@ const linear = (c) => c * c * (0.3 * c + 0.7); // near enough to sRGB's curve
 
 /**
  * The colour of one sample into `out[at..]`: `upright` is the normal's z, `change` the height above what was there at
- * first [m], `wet` 1 just after it moved and 0 when dry.
+ * first [m], `wet` 1 just after it moved and 0 when dry, `shut` the share of the sky that is hidden from it.
  */
-export function tint(out, at, [r, g, b], upright, change, wet, height) {
+export function tint(out, at, [r, g, b], upright, change, wet, height, shut) {
   const steep = Math.min(1, Math.max(0, (0.96 - upright) * 2.2));
   const cut = Math.min(1, Math.max(0, -change * 4));
   const heap = Math.min(1, Math.max(0, change * 4));
-  const shade = (1 - 0.22 * steep) * (1 - 0.18 * cut + 0.1 * heap) * (1 - 0.24 * wet) * (1 + 0.05 * Math.max(-2, Math.min(2, height)));
-  out[at] = linear(r * shade * (1 + 0.06 * cut));
-  out[at + 1] = linear(g * shade * (1 - 0.05 * cut));
-  out[at + 2] = linear(b * shade * (1 - 0.14 * cut));
+  const shade = (1 - 0.22 * steep) * (1 - 0.22 * cut + 0.08 * heap) * (1 - 0.2 * wet) * (1 - 0.75 * shut) * (1 + 0.05 * Math.max(-2, Math.min(2, height)));
+  out[at] = linear(r * shade * (1 + 0.05 * cut));
+  out[at + 1] = linear(g * shade * (1 - 0.09 * cut));
+  out[at + 2] = linear(b * shade * (1 - 0.2 * cut));
 }

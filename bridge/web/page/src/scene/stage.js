@@ -56,6 +56,7 @@ export class Stage {
     }
     this.quality.attach(renderer);
     renderer.shadowMap.enabled = true;
+    if (this.quality.plain) renderer.shadowMap.type = THREE.BasicShadowMap;
     renderer.toneMapping = THREE.NeutralToneMapping;
     renderer.toneMappingExposure = 1.15;
     return renderer;

@@ -7,7 +7,10 @@ import { decodeTerrain, metres } from "../link/decode.js";
 import { PATCH, grain, tint } from "./soil.js";
 
 const FRESH = 25; // [s] that soil looks moist after it was moved
+const NEAR = [3, 8]; // samples away that the sky is looked for
 const STIRRED = 0.002; // [m] that a sample must move to look moist
+
+const WAYS = [1, 0, 1, 1, 0, 1, -1, 1, -1, 0, -1, -1, 0, -1, 1, -1]; // the eight ways to look
 
 class Grid {
   #dirty = new Set(); // tiles with samples that moved
@@ -147,11 +150,29 @@ class Grid {
       normal.setXYZ(v, x * long, y * long, long);
       const wet = Math.max(0, 1 - (now - this.moved[k]) / FRESH);
       moist ||= wet > 0;
-      tint(color.array, 3 * v, this.colour, long, first ? heights[k] - first[k] : 0, wet, heights[k]);
+      tint(color.array, 3 * v, this.colour, long, first ? heights[k] - first[k] : 0, wet, heights[k], this.#shut(i, j));
     });
     this.#upload("normal", t);
     this.#upload("color", t);
     return moist;
+  }
+
+  /** How much of the sky is hidden from a sample by what stands around it, 0 to 1: a trench is dark inside. */
+  #shut(i, j) {
+    const { heights, nx, ny, spacing } = this;
+    const here = heights[i * ny + j];
+    let sum = 0;
+    for (let way = 0; way < 8; way++) {
+      const [x, y] = [WAYS[2 * way], WAYS[2 * way + 1]];
+      let steepest = 0;
+      for (const far of NEAR) {
+        const [a, b] = [i + far * x, j + far * y];
+        if (a < 0 || b < 0 || a >= nx || b >= ny) continue;
+        steepest = Math.max(steepest, (heights[a * ny + b] - here) / (far * spacing[0] * (x && y ? Math.SQRT2 : 1)));
+      }
+      sum += Math.min(1, steepest);
+    }
+    return sum / 8;
   }
 
   /** Calls `visit(sample, vertex, i, j)` for each sample of a tile. */

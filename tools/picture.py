@@ -1,0 +1,120 @@
+"""A picture of the excavator at work, as the page in the browser shows it: docs/images/excavator.png.
+
+    python tools/picture.py                        runs the default machine until it has dug a trench, and takes it
+    python tools/picture.py --recording runs/dig   the same of a recording, at --at seconds
+    python tools/picture.py --out somewhere.png --eye -6 -9 4 --towards 3 0 1
+
+It is drawn by Chromium at full quality without a graphics card, which takes seconds: so the readings of the page's own
+speed are left out of it. Colours are reduced to 256, to keep the file small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image
+
+from bridge import Node
+from bridge.link import NodeError
+
+TOP = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOP / "tests" / "web"))
+
+from browser import Browser  # noqa: E402
+
+HILNODE = (sys.executable, "-m", "hilnode.cli")
+PUBLISH, COMMANDS, ADDRESS = "tcp://127.0.0.1:19872", "tcp://127.0.0.1:19873", "http://127.0.0.1:18081"
+EYE, TOWARDS = (15.2, -9.6, 4.6), (4.6, -0.4, 0.9)  # [m] of the world
+WORKS_FOR = 75.0  # [s] of simulated time until there is a trench, and a bucket full of soil above it
+NOT_IN_IT = ".reading, .hint"  # what tells how fast this page draws, and what to do with a mouse
+
+
+@contextlib.contextmanager
+def process(*command: str) -> Iterator[None]:
+    """One of our own programs, ended at the end."""
+    started = subprocess.Popen([*HILNODE, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        started.terminate()
+        started.wait(30)
+
+
+@contextlib.contextmanager
+def at_work(seconds: float) -> Iterator[None]:
+    """The default machine after so much work."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = {
+            "bridge.publish": PUBLISH,
+            "bridge.commands": COMMANDS,
+            "web.address": ADDRESS,
+            "node.max_overruns": "0",
+        }
+        words = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+        with process("run", "--quiet", "--out", f"{folder}/run", *words):
+            wait_for_time(seconds)
+            yield
+
+
+@contextlib.contextmanager
+def recorded(run: Path, seconds: float) -> Iterator[None]:
+    """A recording, stopped at a moment."""
+    where = ("--publish", PUBLISH, "--commands", COMMANDS)
+    with (
+        process("replay", str(run), "--stay", "--paused", "--from", f"{seconds}", *where),
+        process("view", COMMANDS, "--listen", ADDRESS),
+    ):
+        yield
+
+
+def wait_for_time(seconds: float) -> None:
+    """Until the machine has worked for so long; it may have to be compiled first."""
+    until = time.monotonic() + 900 + 3 * seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(NodeError), Node(COMMANDS, timeout=1.0) as node:
+            status = node.status()
+            if status["state"] == "running" and status["step"] * 1e-3 >= seconds:
+                return
+        time.sleep(0.2)
+    raise TimeoutError("the machine does not work")
+
+
+def take(eye: list[float], towards: list[float], width: int, height: int) -> bytes:
+    """The page from this place, as PNG."""
+    with Browser(width, height) as browser:
+        page = browser.open(f"{ADDRESS}/?quality=full")
+        page.wait("window.hilnode?.frame > 2", 300)
+        page.run(f"hilnode.camera({eye}, {towards})")
+        page.run(f"document.querySelectorAll('{NOT_IN_IT}').forEach((e) => e.remove())")
+        page.wait(f"hilnode.pictures.length > {page.run('hilnode.pictures.length')} + 2", 300)
+        return base64.b64decode(page.call("Page.captureScreenshot", format="png")["data"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=TOP / "docs" / "images" / "excavator.png")
+    parser.add_argument("--recording", type=Path, help="folder of a run that was recorded")
+    parser.add_argument("--at", type=float, default=WORKS_FOR, help="seconds of simulated time")
+    parser.add_argument("--eye", type=float, nargs=3, default=EYE, help="where the picture is taken from [m]")
+    parser.add_argument("--towards", type=float, nargs=3, default=TOWARDS, help="what it looks at [m]")
+    parser.add_argument("--size", type=int, nargs=2, default=(1280, 720))
+    given = parser.parse_args()
+    with recorded(given.recording, given.at) if given.recording else at_work(given.at):
+        picture = take(list(given.eye), list(given.towards), *given.size)
+    image = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    image.save(given.out, optimize=True)
+    print(f"{given.out}: {given.out.stat().st_size / 1e3:.0f} KB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
