@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from hilnode.signals import Signal, SignalError, check_unique, nearest
 
+HELD = -1
+"""What `read` returns when no frame came, and what came before is known to hold still."""
+
 
 class DriverError(Exception):
     """A device that cannot be had or has gone; the message says what to do about it. The runner tries again."""
@@ -44,6 +47,12 @@ class Driver:
     """Outputs that the config drives, set before the first write; others only get safe values. None: nobody said."""
     trouble: str = ""
     """What is amiss although frames come, such as one of several messages missing; while it is set: degraded."""
+    refused: int = 0
+    """Frames that were bad and dropped so far without `read` raising; the runner adds them to the errors."""
+    silent_ns: int = 0
+    """Without a frame for this long it is degraded; 0: it may be silent."""
+    stale_ns: int | None = None
+    """The age at which the first of its inputs goes stale, set before `open`; for a driver that renews stamps."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
@@ -55,10 +64,11 @@ class Driver:
     def close(self) -> None:
         """Let go of it; also after a failure, and twice."""
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
-        """Wait a short while (a tenth of a second at most) for the device; True if channels were updated in place.
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
+        """Wait a short while (a tenth of a second at most) for the device; how many frames updated channels in place.
 
         `stamps` gets the CLOCK_MONOTONIC time [ns] of each updated channel, taken as close to the device as possible.
+        HELD: no frame came, but values or stamps changed all the same.
         """
         raise NotImplementedError(f"driver kind {self.kind!r} declares inputs but cannot read")
 

@@ -95,6 +95,7 @@ class Can(Driver):
         self._frames: list[can.Message] = []  # to be filled and sent again and again, one for each message in `send`
         self._bus: can.BusABC | None = None
         self._reading, self._writing = threading.Lock(), threading.Lock()  # each held while its thread uses the bus
+        self._last: can.Message | None = None  # that was taken
         self._bad: ValueError | None = None  # a bad frame behind good ones, to be told in the next read
         self._look_at = 0
         self._was_live = False
@@ -146,12 +147,12 @@ class Can(Driver):
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         """Wait for a frame, then take those behind it as well."""
         if self._bad is not None:
             bad, self._bad = self._bad, None
             raise bad
-        fresh = False
+        fresh = 0
         try:
             with self._reading:
                 bus, wait = self._opened(), WAIT
@@ -159,7 +160,7 @@ class Can(Driver):
                     frame = self._receive(bus, wait)
                     if frame is None:
                         break
-                    fresh |= self._take(frame, values, stamps)
+                    fresh += self._take(frame, values, stamps)
                     wait = 0.0
         except ValueError as error:
             if not fresh:
@@ -185,7 +186,17 @@ class Can(Driver):
             return False
         message.layout.decode(frame.data, now, values, stamps)
         message.heard = now
+        self._last = frame
         return True
+
+    def raw(self) -> Mapping[str, str]:
+        """The newest frame as `candump` writes it, its message in front."""
+        frame = self._last
+        if frame is None:
+            return {}
+        message = self._received[frame.arbitration_id, frame.is_extended_id]
+        number = f"{frame.arbitration_id:0{8 if frame.is_extended_id else 3}X}"
+        return {"frame": f"{message.name} {number}#{frame.data.hex('.').upper()}"}
 
     def _error(self, classes: int) -> Exception:
         """What an error frame says; its identifier is a set of bits (linux/can/error.h)."""

@@ -96,12 +96,12 @@ class Daq(Driver):
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         if self._owed:
             owed, self._owed = self._owed, ""
             raise ValueError(owed)
         if not self._sampled and not self._wait_for_beat():
-            return False
+            return 0
         with self._reading:
             if not self._readers:
                 raise DriverError("not open")
@@ -110,7 +110,7 @@ class Daq(Driver):
             self._fresh_at = time.monotonic()
         elif time.monotonic() - self._fresh_at > max(SILENCE, 3.0 / self._rate):
             self._owe(self._no_samples())
-        return any(fresh)
+        return int(any(fresh))
 
     def _wait_for_beat(self) -> bool:
         """Sleep until the next reading is due; from now on if a turn was missed, not in bursts."""
@@ -133,18 +133,30 @@ class Daq(Driver):
                 return False
             if code not in OVERRUN:
                 raise link.why(error) from error
-            self._owe(explain(error, link.device, self._server))
+            if not self._owe(explain(error, link.device, self._server)):
+                self.refused += 1  # each overrun counts, but it is told once in a while
         try:
             job.restart()
         except _failed() as error:
             raise link.why(error) from error
         return False
 
-    def _owe(self, what: str) -> None:
+    def _owe(self, what: str) -> bool:
+        """Raise it in the next read, behind the values of this one; False if something was said a moment ago."""
         now = time.monotonic()
-        if now >= self._quiet_until:
-            self._quiet_until = now + SILENCE
-            self._owed = what
+        if now < self._quiet_until:
+            return False
+        self._quiet_until = now + SILENCE
+        self._owed = what
+        return True
+
+    def raw(self) -> Mapping[str, str]:
+        """What the card measured: volts, levels, counts."""
+        return {
+            self.inputs[place].name: f"{raw:.6g}{' V' if point.sort == 'ai' else ''}"
+            for job in self._readers
+            for point, place, raw in job.measured()
+        }
 
     def _no_samples(self) -> str:
         source = f"does the clock at {self._clock} run?" if self._clock else "is the card busy with something else?"

@@ -47,10 +47,12 @@ class Scaling:
         lines = [s if isinstance(s, Line) else Line() for s in scales]
         self._slopes = np.array([line.slope for line in lines])
         self._offsets = np.array([line.offset for line in lines])
+        self.last: NDArray[Any] | None = None  # numbers that were scaled
         self._tables = [(k, s) for k, s in enumerate(scales) if isinstance(s, Table)]
 
     def to_values(self, raws: NDArray[Any], now: int, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> None:
         """Put scaled numbers, all taken at `now` [ns], where they belong."""
+        self.last = raws
         values[self._places] = raws * self._slopes + self._offsets
         for k, table in self._tables:
             values[self._places[k]] = table.value(float(raws[k]))

@@ -76,6 +76,11 @@ class Input(Job):
         """Put what is new where it belongs."""
         raise NotImplementedError
 
+    def measured(self) -> list[tuple[Point, int, float]]:
+        """Each channel with its place among the driver's and what was read last, as the card gave it."""
+        raws = self.scaling.last
+        return [] if raws is None else [(p, p.place, float(x)) for p, x in zip(self.points, raws, strict=True)]
+
 
 class AnalogIn(Input):
     """Volts, converted when they are asked for."""

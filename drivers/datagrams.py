@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import OptionError
+from drivers.fields import to_whole
 
 TYPES = {
     "float64": "d",
@@ -59,7 +60,7 @@ class Numbers:
 
     def pack(self, values: NDArray[np.float64]) -> bytes:
         near = np.clip(values, self._low, self._high).tolist()  # saturate: a device gets its limit, not nothing
-        return self._struct.pack(*(round(x) if w else x for x, w in zip(near, self._whole, strict=True)))
+        return self._struct.pack(*(to_whole(x) if w else x for x, w in zip(near, self._whole, strict=True)))
 
 
 class Packed:

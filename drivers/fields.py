@@ -9,6 +9,7 @@ long the frame is).
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -130,12 +131,20 @@ class Binary:
         """The bytes of all items, in a frame of `total` bytes; what does not fit a type becomes its limit."""
         things: list[Any] = [0] * self._count
         for k, number, (low, high, whole) in zip(self._numbers, self.scaling.to_raw(values), self._limits, strict=True):
-            things[k] = min(max(round(number) if whole else number, low), high)
+            things[k] = to_whole(number, low, high) if whole else min(max(number, low), high)
         for k, constant in self._constants:
             things[k] = constant
         if self.length is not None:
             things[self._length_index] = total - self.length.adds
         return self._struct.pack(*things)
+
+
+def to_whole(number: float, low: float = -math.inf, high: float = math.inf) -> int:
+    """The nearest whole number in a range; ValueError for what is near to none."""
+    near = min(max(number, low), high)
+    if not math.isfinite(near):
+        raise ValueError(f"{number} cannot be sent as a whole number: nothing is sent")
+    return round(near)
 
 
 def _limits(code: str) -> tuple[float, float, bool]:
@@ -237,9 +246,10 @@ class Text:
         for name, number, kind, decimals in zip(
             self._names, self.scaling.to_raw(values), self._types, self._decimals, strict=True
         ):
-            words[name] = _Hex(round(number)) if kind == "hex" else round(number) if kind == "whole" else number
             if kind == "number":
                 words[name] = _Number(number, decimals)
+            else:
+                words[name] = _Hex(to_whole(number)) if kind == "hex" else to_whole(number)
         return self._template.format(**words).encode("latin-1")
 
 

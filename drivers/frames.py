@@ -33,7 +33,7 @@ class Counts:
     """What became of the bytes."""
 
     frames: int = 0  # good ones
-    bad_checksum: int = 0  # frames refused for it
+    bad_checksum: int = 0  # frames refused for it; what begins inside of one, without a start mark, is no other
     other: int = 0  # whole, but not ours: other constants, another number of columns
     garbage: int = 0  # [bytes] that belong to none of the frames and others
 
@@ -149,6 +149,7 @@ class Decoder:
         self._buffer = bytearray()
         self._blind = frame.text and not frame.start and not aligned  # the first line may have lost its beginning
         self._hunting = self._blind  # everything up to the next `end` is garbage
+        self._spoilt = 0  # bytes left of a frame that was refused, among which no other is counted
         self._search = self._lines if frame.text else self._packed
 
     @property
@@ -161,6 +162,7 @@ class Decoder:
         self.counts.garbage += len(self._buffer)
         self._buffer.clear()
         self._hunting = self._blind
+        self._spoilt = 0
 
     def feed(self, data: bytes, values: NDArray[np.float64]) -> int:
         """Take bytes; how many good frames they completed. `values` has the newest."""
@@ -183,11 +185,18 @@ class Decoder:
             size = self._size(at)
             if size == 0 or at + size > len(buffer):
                 return at
+            refused = counts.bad_checksum
             if size > 0 and self._take(bytes(buffer[at : at + size]), values):
+                self._spoilt = 0
                 at += size
-            else:
-                counts.garbage += 1
-                at += 1
+                continue
+            if counts.bad_checksum > refused and not start:
+                # Without a mark every byte may be a beginning: what is refused at each of them is one frame.
+                counts.bad_checksum -= self._spoilt > 0
+                self._spoilt = self._spoilt or size
+            self._spoilt -= self._spoilt > 0
+            counts.garbage += 1
+            at += 1
 
     def _size(self, at: int) -> int:
         """Bytes of the frame that begins here; 0 when it cannot be told yet, -1 when there can be none."""

@@ -17,13 +17,14 @@ from typing import Any
 
 from drivers.hid_channels import Channel, channels_of
 from drivers.hid_report import Descriptor, Kind
-from drivers.hid_usages import HAT, find, picks_of
+from drivers.hid_usages import HAT, find, pick_from, picks_of
 
 MOVED = 0.1  # an axis that covers less of its range than this was not moved
 AT_AN_END = 0.1  # an axis that rests this close to an end is a pedal
 MARGIN = 0.01  # of the way: so much before the measured end a value is full, so that it can be reached again
 SAFETY = 1.5  # the dead zone is the noise seen, times this
 WIDEST_DEAD = 0.3
+CHOSEN = ("expo", "invert")  # what no measurement tells: the curve, and which way is forward
 
 
 @dataclass
@@ -75,10 +76,16 @@ def _tidy(**keys: Any) -> dict[str, Any]:
 class Measurement:
     """All axes of a device, in the order of `channels`."""
 
-    def __init__(self, descriptor: Descriptor, name: str, given: Any) -> None:
-        """`given` is the driver's option `channels`; without it, everything the device has."""
+    def __init__(
+        self, descriptor: Descriptor, name: str, given: Any, earlier: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """`given` is the driver's option `channels`; without it, everything the device has.
+
+        `earlier` are the channels of the calibration file that will be replaced: what cannot be measured is kept.
+        """
         inputs = descriptor.of(Kind.INPUT)
         self._given: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        self._earlier = {pick_from(entry["usage"]): entry for entry in (earlier or {}).values()}
         everything = {pick.channel: {"usage": pick.name} for pick in picks_of(inputs)}
         self.channels = channels_of(name, given or everything, None) if given or everything else ()
         self.axes: dict[str, Axis] = {}
@@ -117,9 +124,14 @@ class Measurement:
         entry: dict[str, Any] = {"usage": c.pick.name}
         if c.report is not None:
             entry["report"] = c.report
+        said = self._given.get(c.name)
+        chosen = dict(self._earlier.get(c.pick, {})) | (dict(said) if isinstance(said, Mapping) else {})
+        taste = {key: chosen[key] for key in CHOSEN if chosen.get(key)}
         if c.name in self.axes:
-            said = self._given.get(c.name)
-            entry |= self.axes[c.name].shape(said.get("one_sided") if isinstance(said, Mapping) else None)
+            one_sided = said.get("one_sided") if isinstance(said, Mapping) else None
+            entry |= taste | self.axes[c.name].shape(one_sided)  # which way a pedal goes is measured
+        elif "invert" in taste:
+            entry["invert"] = True
         return entry
 
 

@@ -11,13 +11,13 @@ unplugging is noticed at once. `silence = "stale"` is for radio links, where sil
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.base import Driver, DriverError, OptionError
+from drivers.base import HELD, Driver, DriverError, OptionError
 from drivers.hid_channels import channels_of, load_calibration
 from drivers.hid_decoder import Counts, Decoder
 from drivers.hid_find import KEYS as ADDRESS
@@ -32,7 +32,8 @@ KEYS = (
     "outputs", "templates", "start", "refresh_ms",
 )  # fmt: skip
 
-WAIT_MS = 20  # a read waits this long; silent values are renewed as often
+WAIT_MS = 20  # a read waits this long; silent values are renewed as often, and more often if they go stale sooner
+RENEWALS = 3  # of a silent value before it would go stale
 QUEUE = 64  # reports that Linux keeps for a reader (HIDRAW_BUFFER_SIZE)
 
 
@@ -115,41 +116,54 @@ class HidDevice(Driver):
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         opened = self._must()
+        counts = opened.decoder.counts
+        short = counts.short
+        try:
+            return self._take(opened, values, stamps)
+        finally:
+            self.refused += counts.short - short
+
+    def _take(self, opened: _Opened, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         handle, decoder = opened.handle, opened.decoder
         if not opened.asked:
             opened.asked = True
-            if self._ask and self._ask_all(opened, values, stamps):
-                return True
+            if self._ask and (heard := self._ask_all(opened, values, stamps)):
+                return heard
         data = handle.read(opened.length, self._patience(decoder))
         now = time.monotonic_ns()
         heard = taken = 0
         while data:
             heard += decoder.feed(data, values, stamps, now)
+            opened.last = data
             taken += 1
             if taken == QUEUE:  # it sends faster than we read: let the tick have what there is
                 break
             data = handle.read(opened.length)
         decoder.counts.superseded += max(0, heard - 1)
         released = decoder.release(values, now)
-        if heard == 0 and self._silent_is_fresh:
-            return decoder.renew(stamps, now)
-        return released or heard > 0
+        renewed = heard == 0 and self._silent_is_fresh and decoder.renew(stamps, now)
+        return heard or (HELD if renewed or released else 0)
 
     def _patience(self, decoder: Decoder) -> int:
-        """How long to wait [ms]: not beyond the release of a button."""
+        """How long to wait [ms]: not beyond the release of a button, nor until a silent value has gone stale."""
+        wait = WAIT_MS if self.stale_ns is None else min(WAIT_MS, self.stale_ns // (RENEWALS * 1_000_000))
         due = decoder.next_release()
-        if due is None:
-            return WAIT_MS
-        return max(1, min(WAIT_MS, (due - time.monotonic_ns()) // 1_000_000 + 1))
+        if due is not None:
+            wait = min(wait, (due - time.monotonic_ns()) // 1_000_000 + 1)
+        return max(1, wait)
 
-    def _ask_all(self, opened: _Opened, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def _ask_all(self, opened: _Opened, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         descriptor = opened.handle.descriptor
         reports = sorted(report for kind, report in descriptor.bits if kind == Kind.INPUT)
         answers = [opened.handle.ask(report, opened.length) for report in reports]
         now = time.monotonic_ns()
-        return sum(opened.decoder.feed(a, values, stamps, now) for a in answers if a) > 0
+        return sum(opened.decoder.feed(a, values, stamps, now) for a in answers if a)
+
+    def raw(self) -> Mapping[str, str]:
+        """The newest report, its number first if the device numbers them."""
+        return {"frame": bytes(self._opened.last).hex(" ")} if self._opened and self._opened.last else {}
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -188,5 +202,6 @@ class _Opened:
         self.handle, self.decoder, self.packer = handle, decoder, packer
         self.length = max(64, handle.descriptor.longest(Kind.INPUT))
         self.asked = False
+        self.last: Sequence[int] = ()  # report, as it came
         self.sent: dict[int, bytes] = {}
         self.when = 0.0

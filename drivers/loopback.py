@@ -39,12 +39,12 @@ class Loopback(Driver):
         self._delay_ns = int(delay * 1e6)
         self._cable: deque[tuple[int, NDArray[np.float64]]] = deque(maxlen=20_000)
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         now = time.monotonic_ns()
-        arrived = False
+        arrived = 0
         while self._cable and self._cable[0][0] <= now:
             values[:] = self._cable.popleft()[1]
-            arrived = True
+            arrived += 1
         if arrived:
             stamps[:] = now
         else:

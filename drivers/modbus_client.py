@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.modbus_options import LINE_KEYS, ModbusOptions, Rtu, load
+from drivers.modbus_options import LINE_KEYS, ModbusOptions, Refused, Rtu, load
 from drivers.registers import TABLES, WRITABLE, Block, blocks_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,12 @@ class Modbus(Driver):
 
     def _open(self, timeout: float, *, share: bool) -> None:
         self.close()
-        self._link = load("drivers.modbus_link").Link(self._line, self._unit, timeout, share=share)
+        self._link = load("drivers.modbus_link").Link(self._line.found(), self._unit, timeout, share=share)
         for target in self._targets:
             target.known = None
+        for poll in self._polls:
+            poll.trouble = ""
+        self.trouble = ""
 
     def _open_safe(self) -> None:
         """For the watchdog: beside the node, and with less patience where the line is quick."""
@@ -77,23 +80,31 @@ class Modbus(Driver):
         if link is not None:
             link.close()
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
-        """Poll the block that is due next."""
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
+        """Poll the block that is due next. One that is refused while others come is a trouble, for as long as it is."""
         poll = min(self._polls, key=lambda p: p.due)
         wait = poll.due - time.monotonic()
         if wait > 0:
             time.sleep(min(wait, LONGEST_WAIT))
             if wait > LONGEST_WAIT:
-                return False
+                return 0
         poll.plan_next(time.monotonic())
-        block = poll.block
-        cells = self._connected().read(block.table, block.first, block.count)
+        block, link = poll.block, self._connected()
+        try:
+            cells = link.read(block.table, block.first, block.count)
+        except Refused as error:
+            poll.trouble = self.trouble = str(error)
+            if all(p.trouble for p in self._polls):
+                raise
+            self.refused += 1
+            return 0
         now = time.monotonic_ns()
-        poll.cells = cells
+        poll.cells, poll.trouble = cells, ""
+        self.trouble = next((p.trouble for p in self._polls if p.trouble), "")
         for number, point in block.members:
             values[number] = point.decode(cells, point.address - block.first)
             stamps[number] = now
-        return True
+        return 1
 
     def raw(self) -> Mapping[str, str]:
         """The registers or bits behind each channel."""
@@ -160,6 +171,7 @@ class _Poll:
     def __init__(self, block: Block, period: float) -> None:
         self.block, self.period, self.due = block, period, 0.0
         self.cells: Sequence[int] = ()  # as they came last
+        self.trouble = ""  # why they did not come
 
     def plan_next(self, now: float) -> None:
         """On the beat; from now on if a turn was missed, for a slow device is asked less often, not in bursts."""

@@ -23,7 +23,7 @@ from pymodbus.exceptions import ConnectionException, ModbusException
 
 from drivers.base import DriverError
 from drivers.modbus_answers import be_strict
-from drivers.modbus_options import PARITIES, Rtu, Tcp
+from drivers.modbus_options import PARITIES, Refused, Rtu, Tcp
 from drivers.registers import BIT_TABLES, span
 
 logging.getLogger("pymodbus").setLevel(logging.CRITICAL)  # what goes wrong is told once, in a driver's own words
@@ -55,10 +55,6 @@ MEANING = {
 PATIENCE = 3
 """Unanswered requests in a row after which a device on a serial line counts as lost: noise may hit a frame."""
 LATE = 3  # timeouts that a line which does not fall silent is listened to
-
-
-class Refused(Exception):
-    """The device answered that it will not."""
 
 
 class Missing(Exception):

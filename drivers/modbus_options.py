@@ -11,14 +11,19 @@ from typing import Any
 from drivers.base import DriverError, OptionError, channels_from
 from drivers.options import Options
 from drivers.registers import BIT, BIT_TABLES, LAST_ADDRESS, TABLES, TYPES, Point, overlap
+from drivers.usb_ports import find_port, wanted_from
 from hilnode.signals import Signal
 
 POINT_KEYS = (*TABLES, "type", "bit", "words", "bytes", "scale", "offset")
-LINE_KEYS = ("port", "baud", "parity", "stop_bits")
+LINE_KEYS = ("port", "usb", "baud", "parity", "stop_bits")
 PARITIES = {"even": "E", "odd": "O", "none": "N"}
 BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200, 230400, 460800, 921600)
 TCP_PORT = 502
 ORDERS = ("big", "little")
+
+
+class Refused(Exception):
+    """The device answered that it will not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,9 @@ class Tcp:
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def found(self) -> Tcp:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Rtu:
@@ -40,9 +48,14 @@ class Rtu:
     baud: int = 19200
     parity: str = "even"
     stop_bits: int = 1
+    usb: tuple[tuple[str, Any], ...] = ()  # what its adapter is known by; `path` is then nothing until it is found
 
     def __str__(self) -> str:
-        return self.path
+        return self.path or "usb = " + ":".join(f"{v:04x}" if isinstance(v, int) else v for _, v in self.usb)
+
+    def found(self) -> Rtu:
+        """The line at the port where its adapter is now; DriverError if it is nowhere."""
+        return replace(self, path=find_port(dict(self.usb))) if self.usb else self
 
     @property
     def quiet(self) -> float:
@@ -54,13 +67,13 @@ class ModbusOptions(Options):
     """Options of a driver that speaks Modbus."""
 
     def line(self, key: str) -> Tcp | Rtu:
-        """Either the network address under `key` or the serial line under `port`."""
-        if (key in self.given) == ("port" in self.given):
+        """Either the network address under `key` or the serial line under `port` or `usb`."""
+        if sum(k in self.given for k in (key, "port", "usb")) != 1:
             raise OptionError(
                 f"drivers.{self.name}: give either {key} (Modbus TCP, such as '192.168.0.10:502') "
-                "or port (Modbus RTU, such as '/dev/ttyUSB0')"
+                "or port (Modbus RTU, such as '/dev/ttyUSB0') or usb (its adapter, such as '0403:6001')"
             )
-        if "port" in self.given:
+        if key not in self.given:
             return self._rtu()
         for other in LINE_KEYS:
             if other in self.given:
@@ -77,8 +90,8 @@ class ModbusOptions(Options):
         return Tcp(host.strip("[]"), int(port))
 
     def _rtu(self) -> Rtu:
-        path = self.given["port"]
-        if not isinstance(path, str) or not path:
+        path = self.given.get("port", "")
+        if "usb" not in self.given and (not isinstance(path, str) or not path):
             raise self.wrong("port", "must be the path of a serial port, such as '/dev/ttyUSB0' (hilnode devices)")
         if self.given.get("baud", 19200) not in BAUDS:
             raise self.wrong("baud", f"must be one of {', '.join(map(str, BAUDS))}")
@@ -87,6 +100,7 @@ class ModbusOptions(Options):
             self.whole("baud", 19200, BAUDS[0], BAUDS[-1]),
             self.choice("parity", "even", {name: name for name in PARITIES}),
             self.whole("stop_bits", 1, 1, 2),
+            tuple(wanted_from(self).items()) if "usb" in self.given else (),
         )
 
     def channels(self, key: str, tables: tuple[str, ...], *own: str) -> tuple[tuple[Signal, ...], tuple[Point, ...]]:

@@ -51,14 +51,14 @@ class ModbusServer(Driver):
 
     def open(self) -> None:
         self.close()
-        self._service = load("drivers.modbus_service").Service(self._line, self._unit, self.map)
+        self._service = load("drivers.modbus_service").Service(self._line.found(), self._unit, self.map)
 
     def close(self) -> None:
         service, self._service = self._service, None
         if service is not None:
             service.close()
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         self._serving()
         return self.map.take(values, stamps, WAIT)
 
@@ -97,7 +97,7 @@ class RegisterMap:
         self._news = threading.Condition()
         self._latest = np.zeros(len(commands))
         self._stamps = np.zeros(len(commands), np.int64)
-        self._fresh = False
+        self._fresh = 0  # commands that nobody has taken yet
 
     def show(self, values: NDArray[np.float64]) -> None:
         """From now on the other side reads these; a new array each time, so that it never sees half of a change."""
@@ -108,16 +108,15 @@ class RegisterMap:
         for number, point in self._commands:
             point.encode(float(values[number]), self._cells[point.table], point.address - self._first[point.table])
 
-    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> bool:
-        """The commands that came, waiting for one if there is none."""
+    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> int:
+        """The commands that came, and how many, waiting for one if there is none."""
         with self._news:
-            if not self._fresh and not self._news.wait_for(lambda: self._fresh, wait):
-                return False
-            self._fresh = False
+            self._news.wait_for(lambda: self._fresh > 0, wait)
+            count, self._fresh = self._fresh, 0
             came = self._stamps > 0
             values[came] = self._latest[came]
             stamps[came] = self._stamps[came]
-            return True
+            return count
 
     def read(self, table: str, address: int, count: int) -> list[int] | None:
         """Cells between the first and the last channel of a table; gaps are 0."""
@@ -144,6 +143,6 @@ class RegisterMap:
             for number, point in touched:
                 self._latest[number] = point.decode(cells, point.address - first)
                 self._stamps[number] = now
-            self._fresh = True
+            self._fresh += 1
             self._news.notify()
         return True

@@ -74,7 +74,7 @@ class Opcua(Driver):
         if link is not None:
             link.close()
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         link = self._connected()
         fresh = link.take(values, stamps, WAIT)
         self.trouble = link.trouble
@@ -82,6 +82,11 @@ class Opcua(Driver):
         if not fresh and silence > max(SILENT * self._publish, self._timeout):
             raise DriverError(f"lost {self._address}: no sign of life for {silence * 1e3:.0f} ms")
         return fresh
+
+    def raw(self) -> Mapping[str, str]:
+        """What the server said, in its own unit and type."""
+        link = self._link
+        return link.said() if link is not None else {}
 
     def write(self, values: NDArray[np.float64]) -> None:
         """Write what has changed, in one request."""

@@ -19,7 +19,7 @@ from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from numpy.typing import NDArray
 
-from drivers.base import DriverError
+from drivers.base import HELD, DriverError
 from drivers.opcua_loop import Loop
 from drivers.opcua_options import TYPES, Address, Credentials, number_for
 from drivers.opcua_papers import read_papers
@@ -66,7 +66,9 @@ class Link:
         self._values = np.zeros(len(inputs))
         self._stamps = np.zeros(len(inputs), np.int64)  # 0: no good value
         self._faults: dict[str, str] = {}  # channel -> what is wrong with it
+        self._said: list[Any] = [None] * len(inputs)  # as the server has it
         self._fresh = False
+        self._changes = 0  # messages with values in them that nobody has taken yet
         self.heard = time.monotonic()
         self.lost = ""
         self._client: Client | None = None
@@ -213,9 +215,11 @@ class Link:
         """Changes, or a sign of life. Runs in the loop's thread."""
         now = time.monotonic_ns()
         with self._news:
-            for notice in result.NotificationMessage.NotificationData or ():
-                for item in getattr(notice, "MonitoredItems", ()):
-                    self._take_item(item.ClientHandle, item.Value, now)
+            notices = result.NotificationMessage.NotificationData or ()
+            items = [item for notice in notices for item in getattr(notice, "MonitoredItems", ())]
+            for item in items:
+                self._take_item(item.ClientHandle, item.Value, now)
+            self._changes += bool(items)
             if not self._habits.by_source:
                 self._stamps[self._stamps > 0] = now
             self.heard = time.monotonic()
@@ -233,6 +237,7 @@ class Link:
             self._stamps[number] = 0
             return
         self._faults.pop(key, None)
+        self._said[number] = value
         self._values[number] = value * point.scale + point.offset
         self._stamps[number] = now
         source = data.SourceTimestamp
@@ -241,16 +246,25 @@ class Link:
             age = (datetime.now(UTC) - aware).total_seconds()
             self._stamps[number] = max(1, now - max(0, round(age * 1e9)))
 
-    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> bool:
-        """What is known, when there was news of it; channels without a good value keep what they had."""
+    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> int:
+        """What is known, when there was news of it; channels without a good value keep what they had.
+
+        How many messages brought values; HELD if there were only signs of life.
+        """
         with self._news:
             if not self._fresh and not self._news.wait_for(lambda: self._fresh, wait):
-                return False
+                return 0
             self._fresh = False
+            changes, self._changes = self._changes, 0
             good = self._stamps > 0
             values[good] = self._values[good]
             stamps[good] = self._stamps[good]
-            return bool(good.any())
+            return (changes or HELD) if good.any() else 0
+
+    def said(self) -> dict[str, str]:
+        """What the server said last of each input."""
+        with self._news:
+            return {p.name: f"{x} {p.type}" for p, x in zip(self._inputs, self._said, strict=True) if x is not None}
 
     @property
     def trouble(self) -> str:

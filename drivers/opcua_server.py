@@ -68,7 +68,7 @@ class OpcuaServer(Driver):
         if service is not None:
             service.close()
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         self._serving()
         return self.table.take(values, stamps, WAIT)
 
@@ -93,23 +93,22 @@ class Table:
         self._news = threading.Condition()
         self._latest = np.array([s.default for s, _ in commands])
         self._stamps = np.zeros(len(commands), np.int64)
-        self._fresh = False
+        self._fresh = 0  # commands that nobody has taken yet
 
     def command(self, number: int, value: float) -> None:
         """Somebody wrote; also the same value again."""
         with self._news:
             self._latest[number] = value
             self._stamps[number] = time.monotonic_ns()
-            self._fresh = True
+            self._fresh += 1
             self._news.notify()
 
-    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> bool:
-        """The commands that came, waiting for one if there is none."""
+    def take(self, values: NDArray[np.float64], stamps: NDArray[np.int64], wait: float) -> int:
+        """The commands that came, and how many, waiting for one if there is none."""
         with self._news:
-            if not self._fresh and not self._news.wait_for(lambda: self._fresh, wait):
-                return False
-            self._fresh = False
+            self._news.wait_for(lambda: self._fresh > 0, wait)
+            count, self._fresh = self._fresh, 0
             came = self._stamps > 0
             values[came] = self._latest[came]
             stamps[came] = self._stamps[came]
-            return True
+            return count

@@ -257,8 +257,8 @@ def from_csv(name: str, file: str, shape: str, time: str, columns: Mapping[str, 
             raise OptionError(f"{file}:1: there is no column {column!r} for {channel}: {nearest(column, names)}")
         if not NAME.fullmatch(channel):
             raise OptionError(
-                f"{file}:1: column {names.index(channel) + 1}: {channel!r} is no name of a channel: lower-case words "
-                f'joined by dots, or give it one: columns = {{ x = "{channel}" }}'
+                f"{file}:1: column {names.index(column) + 1}: {channel!r} is no name of a channel: lower-case words "
+                f'joined by dots, or give it one: columns = {{ x = "{column}" }}'
             )
     tracks = {channel: Track() for channel in wanted}
     places = {channel: names.index(column) for channel, column in wanted.items()}

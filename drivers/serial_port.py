@@ -14,7 +14,6 @@ import contextlib
 import errno
 import fcntl
 import grp
-import importlib
 import os
 import select
 import stat
@@ -32,8 +31,9 @@ from numpy.typing import NDArray
 from drivers.base import Driver, DriverError, OptionError
 from drivers.frames import Counts, Decoder, Frame
 from drivers.options import Options
+from drivers.usb_ports import find_port, library, wanted_from
 
-KEYS = ("port", "usb", "baud", "bits", "flow", "dtr", "rts", "receive", "send", "poll")
+KEYS = ("port", "usb", "baud", "bits", "flow", "dtr", "rts", "receive", "send", "poll", "silent_ms")
 FLOWS = {"none": {}, "rts/cts": {"rtscts": True}, "xon/xoff": {"xonxoff": True}}
 FRAMINGS = {f"{n}{p}{s}": (n, p, s) for n in (5, 6, 7, 8) for p in "NEO" for s in (1, 2)}
 
@@ -53,7 +53,7 @@ class SerialPort(Driver):
         o = Options(name, options, KEYS)
         if o.has("port") == o.has("usb"):
             raise OptionError(f'drivers.{name}: give either port = "/dev/ttyUSB0" or usb = "0403:6001"')
-        self._path, self._usb = o.text("port", ""), _usb_from(o) if o.has("usb") else None
+        self._path, self._usb = o.text("port", ""), wanted_from(o) if o.has("usb") else None
         self.baud = o.whole("baud", 115_200, 50, 20_000_000)
         bits, parity, stops = o.choice("bits", "8N1", FRAMINGS)
         self._settings = {"baudrate": self.baud, "bytesize": bits, "parity": parity, "stopbits": stops, "timeout": 0}
@@ -64,6 +64,7 @@ class SerialPort(Driver):
         self._poll = _Polling(name, options["poll"]) if o.has("poll") else None
         if self._poll and not o.has("receive"):
             raise OptionError(f"drivers.{name}.poll: there is no [drivers.{name}.receive] to tell what the answer is")
+        self.silent_ns = round(o.number("silent_ms", 0.0 if self._poll else 1000.0, 0.0, 3_600_000.0) * 1e6)
         self._decoder: Decoder | None = None
         if o.has("receive"):
             aligned = self._poll is not None
@@ -90,7 +91,7 @@ class SerialPort(Driver):
 
     def _open(self, *, exclusive: bool) -> None:
         if self._port is None:
-            path = self._path or _find_usb(self._usb or {})
+            path = self._path or find_port(self._usb or {})
             port = _Port(path, self._settings, self._lines, exclusive)
             with self._lock:
                 self._port = port
@@ -134,7 +135,7 @@ class SerialPort(Driver):
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         port, decoder = self._opened(), self._decoder
         if decoder is None:
             raise DriverError("nothing to read: there is no table receive")
@@ -148,19 +149,24 @@ class SerialPort(Driver):
 
     def _listen(
         self, port: _Port, wait_ms: float, decoder: Decoder, values: NDArray[np.float64], stamps: NDArray[np.int64]
-    ) -> bool:
+    ) -> int:
         data = self._take(port, wait_ms)
         now = time.monotonic_ns()
         if not data:
-            return False
-        refused, others = decoder.counts.bad_checksum, decoder.counts.other
-        if decoder.feed(data, values):
+            return 0
+        before, others = decoder.counts.bad_checksum, decoder.counts.other
+        frames = decoder.feed(data, values)
+        refused = decoder.counts.bad_checksum - before
+        if frames:
             stamps[:] = now
             self._strange = 0
-            return True
+            self.refused += refused
+            self.trouble = BAD_CHECKSUM if refused else ""
+            return frames
         vouched = decoder.frame.check is not None and decoder.counts.other > others
         self._strange = 0 if vouched else self._strange + len(data)
-        if decoder.counts.bad_checksum > refused:
+        if refused:
+            self.refused += refused - 1  # the last one is told by raising
             raise ValueError(BAD_CHECKSUM)
         if self._strange >= STRANGE:
             self._strange = 0
@@ -168,17 +174,17 @@ class SerialPort(Driver):
                 f"{STRANGE} bytes and no frame in them: is baud = {self.baud} that of the device, and "
                 f"[drivers.{self.name}.receive] what it sends?"
             )
-        return False
+        return 0
 
     def _exchange(
         self, port: _Port, poll: _Polling, decoder: Decoder, values: NDArray[np.float64], stamps: NDArray[np.int64]
-    ) -> bool:
+    ) -> int:
         """Ask when it is time, then wait for the answer; a slow device is waited for in several calls."""
         now = time.monotonic()
         if not poll.asked:
             if now < poll.due:
                 time.sleep(min(poll.due - now, WAIT_MS * 1e-3))
-                return False
+                return 0
             self._turn.acquire()
             poll.asked = True
             poll.due = poll.due + poll.period if now < poll.due + poll.period else now + poll.period
@@ -193,14 +199,14 @@ class SerialPort(Driver):
                 raise
         left = max(0.0, min(poll.answer_by - time.monotonic(), WAIT_MS * 1e-3))
         try:
-            if self._listen(port, left * 1e3, decoder, values, stamps):
+            if frames := self._listen(port, left * 1e3, decoder, values, stamps):
                 self._end_exchange()
-                return True
+                return frames
         except BaseException:
             self._end_exchange()
             raise
         if time.monotonic() < poll.answer_by:
-            return False
+            return 0
         self._end_exchange()
         raise ValueError(f"no answer within {poll.timeout * 1e3:g} ms to the request {poll.request!r}")
 
@@ -234,8 +240,8 @@ class SerialPort(Driver):
         sending.told(port, frame)
 
     def prepare_safe(self) -> None:
-        _library("serial")
-        _library("serial.tools.list_ports")
+        library("serial")
+        library("serial.tools.list_ports")
 
     def write_safe(self, values: NDArray[np.float64]) -> None:
         if self._sending is None:
@@ -286,16 +292,16 @@ class _Port:
     """An open port: a descriptor that never blocks, and what waits for it."""
 
     def __init__(self, path: str, settings: Mapping[str, Any], lines: Mapping[str, bool], exclusive: bool) -> None:
-        library = _library("serial")
+        pyserial = library("serial")
         self.path = path
-        self._serial = library.Serial(**settings, exclusive=exclusive or None)
+        self._serial = pyserial.Serial(**settings, exclusive=exclusive or None)
         self._serial.dtr, self._serial.rts = lines["dtr"], lines["rts"]
         self._serial.port = path
         try:
             self._serial.open()
             self.fd: int = self._serial.fileno()
             _keep_dtr(self.fd)
-        except (library.SerialException, OSError, termios.error, ValueError, OverflowError) as error:
+        except (pyserial.SerialException, OSError, termios.error, ValueError, OverflowError) as error:
             self._serial.close()
             raise DriverError(_why(path, settings["baudrate"], error)) from error
         with contextlib.suppress(OSError, ValueError):  # USB adapters collect bytes for 16 ms otherwise
@@ -342,41 +348,6 @@ def _keep_dtr(fd: int) -> None:
     settings = termios.tcgetattr(fd)
     settings[2] &= ~termios.HUPCL
     termios.tcsetattr(fd, termios.TCSANOW, settings)
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise DriverError(f'the library pyserial is missing ({error}): pip install "hilnode[serial]"') from error
-
-
-def _usb_from(options: Options) -> dict[str, Any]:
-    """What to look for, from `vid:pid`, `vid:pid:serial number` or a serial number."""
-    text = options.text("usb", "").strip()
-    vid, _, rest = text.partition(":")
-    pid, _, serial = rest.partition(":")
-    if ":" not in text and text:
-        return {"serial_number": text}
-    try:
-        wanted = {"vid": int(vid, 16), "pid": int(pid, 16)}
-    except ValueError as error:
-        allowed = 'must be "vid:pid" or "vid:pid:serial number" in hex digits, such as "0403:6001", or a serial number'
-        raise options.wrong("usb", allowed) from error
-    return wanted | ({"serial_number": serial} if serial else {})
-
-
-def _find_usb(wanted: Mapping[str, Any]) -> str:
-    """The port of the one adapter that fits."""
-    ports = [p for p in _library("serial.tools.list_ports").comports() if p.vid is not None]
-    fitting = [p for p in ports if all(getattr(p, key) == value for key, value in wanted.items())]
-    if len(fitting) == 1:
-        return str(fitting[0].device)
-    shown = ", ".join(f"{p.vid:04x}:{p.pid:04x}:{p.serial_number or ''} ({p.device})" for p in fitting or ports)
-    look = ":".join(f"{v:04x}" if isinstance(v, int) else v for v in wanted.values())
-    if fitting:
-        raise DriverError(f"usb = {look} fits several ports: {shown}. Give the serial number too, or the port")
-    raise DriverError(f"no USB serial port fits usb = {look}: is it plugged in? There are: {shown or 'none'}")
 
 
 def _why(path: str, baud: int, error: Exception) -> str:

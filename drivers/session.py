@@ -33,6 +33,7 @@ NOTICE = 0.01  # [s] a writer looks this often whether it is to end, and whether
 # Plain integers: a member of an enum costs a microsecond where it is used as an index.
 STATE, FRAMES, WRITTEN, ERRORS, RECONNECTS = (int(h) for h in (H.STATE, H.FRAMES, H.WRITES, H.ERRORS, H.RECONNECTS))
 LAST_READ, LAST_WRITE, SENDING = int(H.LAST_READ), int(H.LAST_WRITE), int(H.SENDING)
+IN_READ, IN_WRITE = int(H.IN_READ), int(H.IN_WRITE)
 CONNECTING, UP, DEGRADED, DOWN = (int(h) for h in Health)
 READ_AT, WRITE_AT = READS.start, WRITES.start
 
@@ -61,13 +62,16 @@ class Session:
         self._record = wires.health
         self._words = wires.health.data  # a third of the time that numpy takes for a single word
         self._ending = threading.Event()
-        self._open = threading.Event()
+        self._opened = 0  # the number of this connection; 0: there is none
+        self._openings = 0
         self._connect = threading.Lock()
         self._posting = threading.Lock()  # held while the session's values and counters are given to others
+        self._counting = threading.Lock()
         self._left_behind = False
-        self._was_open = False
         self._at_safe = True  # whether the device has its safe values, or was never touched
-        self._last_read = self._last_write = 0  # [ns] since it was opened
+        self._last_frame = self._last_write = 0  # [ns] since it was opened
+        self._silent_since = 0  # [ns]
+        self._write_fails = False
         work = [("read", self._read_loop)] if driver.inputs and wires.inbox else []
         if driver.outputs:
             work.append(("write", self._write_loop))
@@ -96,7 +100,7 @@ class Session:
             if thread.ident:
                 thread.join(max(0.0, deadline - time.monotonic()))
         if not self.alive:
-            self.driver.close()
+            self._let_go()
         return not self.alive
 
     @property
@@ -114,6 +118,7 @@ class Session:
         with self._posting:
             self._left_behind = True
             self._words = np.zeros(HEALTH_WORDS, np.int64).data
+            self._record[[H.IN_READ, H.IN_WRITE]] = 0  # it is no longer this record's driver that hangs
 
     def _thread(self, loop: Callable[[], None]) -> None:
         make_thread_hard(-1, self._wires.priority)  # before the device is opened: threads of its library inherit it
@@ -122,7 +127,7 @@ class Session:
             self._running -= 1
             if not self._left_behind or self._running:
                 return
-        self.driver.close()  # the last one, late: nobody else waits for it any more
+        self._let_go()  # the last one, late: nobody else waits for it any more
         if self._at_safe:
             self._record[H.REAL] = 0
 
@@ -132,48 +137,66 @@ class Session:
         values = np.array([s.default for s in self.driver.inputs])
         stamps = np.zeros(len(values), np.int64)
         hasty = 0
-        while self._ensure_open():
-            frames, began = self._words[FRAMES], time.monotonic_ns()
-            self._guarded(lambda: self._read(values, stamps))
-            hasty = hasty + 1 if self._words[FRAMES] == frames and time.monotonic_ns() - began < SOON_NS else 0
-            if hasty > MANY:
+        while number := self._ensure_open():
+            began = self._words[IN_READ] = time.monotonic_ns()
+            came = self._guarded(number, lambda: self._read(values, stamps))
+            self._words[IN_READ] = 0
+            soon = time.monotonic_ns() - began < SOON_NS
+            hasty = 0 if came else min(hasty + 1, MANY) if soon else max(0, hasty - 5)  # one may have been interrupted
+            if hasty == MANY:
                 time.sleep(REST)
 
-    def _read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> None:
-        fresh = self.driver.read(values, stamps)
+    def _read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+        """Whether values are to be had that were not there before, or not for certain."""
+        driver, refused = self.driver, self.driver.refused
+        try:
+            frames = driver.read(values, stamps)
+        finally:
+            self._count_errors(driver.refused - refused)
         with self._posting:
             if self._left_behind or self._wires.inbox is None:
-                return
-            trouble, words = self.driver.trouble, self._words
+                return False
+            words, now = self._words, time.monotonic_ns()
+            if frames:
+                self._wires.inbox.put(values, stamps)
+                words[LAST_READ] = now
+            if frames > 0:
+                if self._last_frame:
+                    words[READ_AT + bucket(now - self._last_frame)] += 1
+                self._last_frame = self._silent_since = now
+                words[FRAMES] += frames
+            trouble = driver.trouble or self._silence(now)
             if trouble:
                 self._complain(trouble)
-            if fresh:
-                self._wires.inbox.put(values, stamps)
-                now = time.monotonic_ns()
-                if self._last_read:
-                    words[READ_AT + bucket(now - self._last_read)] += 1
-                self._last_read = words[LAST_READ] = now
-                words[FRAMES] += 1
-            if fresh or words[STATE] == UP:  # before the first frame it is still connecting
-                words[STATE] = DEGRADED if trouble else UP
+            if frames or words[STATE] == UP:  # before the first frame it is still connecting
+                words[STATE] = DEGRADED if trouble or self._write_fails else UP
+        return bool(frames)
+
+    def _silence(self, now: int) -> str:
+        """A sentence if the device, once heard, has been silent for too long."""
+        limit = self.driver.silent_ns
+        if not limit or not self._silent_since or now - self._silent_since <= limit:
+            return ""
+        return f"nothing came for {limit * 1e-6:g} ms: is the device on, and does it still send?"
 
     # -- writing --------------------------------------------------------------------------------------------------
 
     def _write_loop(self) -> None:
         wires, values = self._wires, self._wires.safe.copy()
         due = time.monotonic()
-        while self._ensure_open():
+        while number := self._ensure_open():
             values[:] = wires.safe
             self._words[SENDING] = 1  # before the question: whoever forbids live values waits for what is on its way
             live = wires.outbox is not None and wires.live()
             if live and wires.outbox is not None:
                 values[wires.used] = wires.outbox.take()[1]
-            self._guarded(lambda live=live: self._write(values, live))  # type: ignore[misc]
-            self._words[SENDING] = 0
+            self._words[IN_WRITE] = time.monotonic_ns()
+            self._write_fails = not self._guarded(number, lambda live=live: self._write(values, live))  # type: ignore[misc]
+            self._words[IN_WRITE] = self._words[SENDING] = 0
             due = max(due + wires.period, time.monotonic())
             self._rest(due, live)
-        if self._open.is_set():
-            self._guarded(lambda: self._write(wires.safe, live=False))
+        if number := self._opened:
+            self._guarded(number, lambda: self._write(wires.safe, live=False))
 
     def _rest(self, due: float, live: bool) -> None:
         """Wait for the next turn; it comes at once when a live value is no longer allowed at the device."""
@@ -185,7 +208,8 @@ class Session:
             else:
                 self._ending.wait(left)
 
-    def _write(self, values: NDArray[np.float64], live: bool) -> None:
+    def _write(self, values: NDArray[np.float64], live: bool) -> bool:
+        """True: a failure raises."""
         if live:
             self._at_safe = False
         self.driver.live = live
@@ -198,55 +222,73 @@ class Session:
         self._last_write = words[LAST_WRITE] = now
         words[WRITTEN] += 1
         if not self.driver.inputs:
-            words[STATE] = UP
+            words[STATE] = DEGRADED if self.driver.trouble else UP
+        return True
 
     # -- failing and opening again --------------------------------------------------------------------------------
 
-    def _guarded(self, act: Callable[[], None]) -> None:
-        """Do it; turn every failure into health."""
+    def _guarded(self, number: int, act: Callable[[], bool]) -> bool:
+        """Do it on the connection of this number; turn every failure into health, and False."""
         try:
-            act()
+            return act()
         except DriverError as error:
-            self._lose(str(error))
+            self._lose(number, str(error))
         except Exception as error:  # a driver's bug or a bad frame must not take anything else down
-            self._words[ERRORS] += 1
+            self._count_errors(1)
             self._words[STATE] = DEGRADED
             self._complain(f"{type(error).__name__}: {error}")
             self._ending.wait(0.001)
+        return False
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, number: int, why: str) -> None:
+        """Give a connection up; one thread may hear late of a loss after which the other has opened the next one."""
         with self._connect:
-            if self._open.is_set():
-                self._open.clear()
-                self._words[ERRORS] += 1
+            if self._opened == number:
+                self._opened = 0
+                self._count_errors(1)
                 self._words[STATE] = DOWN
                 self._complain(why)
-                self.driver.close()
+                self._let_go()
 
-    def _ensure_open(self) -> bool:
-        """Open the device if need be, waiting longer after each failure; False when the session is to end."""
+    def _let_go(self) -> None:
+        """Close the driver; one that cannot even do that must not take its thread, or the node's end, with it."""
+        try:
+            self.driver.close()
+        except Exception as error:
+            self._count_errors(1)
+            self._complain(f"closing it: {type(error).__name__}: {error}")
+
+    def _ensure_open(self) -> int:
+        """Open the device if need be, waiting longer after each failure; its number, 0 when the session is to end."""
         wait = FIRST_WAIT
         while not self._ending.is_set():
             with self._connect:
-                if self._open.is_set():
-                    return True
+                if self._opened:
+                    return self._opened
                 try:
                     self.driver.open()
                 except Exception as error:  # whatever a library throws at a missing device
-                    self._words[ERRORS] += 1
+                    self._count_errors(1)
                     self._words[STATE] = DOWN
                     self._complain(str(error))
                 else:
-                    self._words[RECONNECTS] += self._was_open
-                    self._was_open = True
+                    self._words[RECONNECTS] += self._openings > 0
+                    self._openings += 1
                     self._at_safe = False  # nobody knows what a device has that was just found
-                    self._last_read = self._last_write = 0
+                    self._last_frame = self._last_write = self._silent_since = 0
+                    self._write_fails = False
                     self._words[STATE] = CONNECTING if self.driver.inputs else UP
-                    self._open.set()
-                    return True
+                    self._opened = self._openings
+                    return self._opened
             self._ending.wait(wait)
             wait = min(2 * wait, LONGEST_WAIT)
-        return False
+        return 0
+
+    def _count_errors(self, more: int) -> None:
+        """The one counter that both threads write."""
+        if more:
+            with self._counting:
+                self._words[ERRORS] += more
 
     def _complain(self, why: str) -> None:
         """Say it once, not at every try."""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.base import Driver, DriverError, OptionError, channels_from, refuse_unknown
+from drivers.base import Driver, DriverError, OptionError, channels_from
 from drivers.datagrams import layout_of, plain
+from drivers.options import Options
 
 
 class Udp(Driver):
@@ -29,7 +30,8 @@ class Udp(Driver):
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, options)
-        refuse_unknown(name, options, ("listen", "send", "inputs", "outputs", "format", "type", "order"))
+        known = ("listen", "send", "inputs", "outputs", "format", "type", "order", "silent_ms")
+        self.silent_ns = round(Options(name, options, known).number("silent_ms", 1000.0, 0.0, 3_600_000.0) * 1e6)
         self._in, self._out = layout_of(name, "inputs", options), layout_of(name, "outputs", options)
         self.inputs = channels_from(name, "inputs", plain(options, "inputs"))
         self.outputs = channels_from(name, "outputs", plain(options, "outputs"))
@@ -38,6 +40,7 @@ class Udp(Driver):
         self._last = b""
         self._receiver: socket.socket | None = None
         self._sender: socket.socket | None = None
+        self._to: tuple[str, int] | None = None  # `send` in numbers: a name is looked up once, not at every datagram
 
     def open(self) -> None:
         if self._listen and self._receiver is None:
@@ -45,14 +48,15 @@ class Udp(Driver):
             receiver.settimeout(0.05)
             try:
                 receiver.bind(self._listen)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:
                 receiver.close()
-                raise DriverError(f"cannot listen on {_text(self._listen)}: {_why(error)}") from error
+                raise DriverError(f"cannot listen on {_text(self._listen)}: {_why(error, self._listen[0])}") from error
             self._receiver = receiver
         self.prepare_safe()
 
     def prepare_safe(self) -> None:
         if self._send and self._sender is None:
+            self._to = _resolved(self._send)
             self._sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._sender.setblocking(False)
 
@@ -70,7 +74,7 @@ class Udp(Driver):
         except TimeoutError:
             return False
         except OSError as error:
-            raise DriverError(f"receiving on {_text(self._listen)}: {_why(error)}") from error
+            raise DriverError(f"receiving on {_text(self._listen)}: {_why(error, '')}") from error
         self._last = data
         self._in.unpack(data, values, stamps, time.monotonic_ns())
         return True
@@ -79,11 +83,11 @@ class Udp(Driver):
         return {"frame": self._last.hex(" ")}
 
     def write(self, values: NDArray[np.float64]) -> None:
-        if self._sender is None or self._send is None:
+        if self._sender is None or self._to is None:
             raise DriverError("not open")
         # Refused: nobody took an earlier datagram; the peer may come later. Blocking: the queue is full, drop this one.
         with contextlib.suppress(ConnectionRefusedError, BlockingIOError):
-            self._sender.sendto(self._out.pack(values), self._send)
+            self._sender.sendto(self._out.pack(values), self._to)
 
     def write_safe(self, values: NDArray[np.float64]) -> None:
         self.prepare_safe()
@@ -103,7 +107,19 @@ def _text(address: tuple[str, int] | None) -> str:
     return f"{address[0]}:{address[1]}" if address else "nothing"
 
 
-def _why(error: OSError) -> str:
+def _resolved(address: tuple[str, int]) -> tuple[str, int]:
+    """The same in numbers."""
+    try:
+        found = socket.getaddrinfo(*address, socket.AF_INET, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise DriverError(f"cannot send to {_text(address)}: {_why(error, address[0])}") from error
+    host, port = found[0][4][:2]
+    return str(host), int(port)
+
+
+def _why(error: OSError | UnicodeError, host: str) -> str:
+    if isinstance(error, (socket.gaierror, UnicodeError)):
+        return f"no such host (getent ahostsv4 {host} must know it): is the name right, or give its number"
     if error.errno == errno.EADDRINUSE:
         return "the port is taken by another program (ss -ulpn shows which)"
     if error.errno == errno.EADDRNOTAVAIL:

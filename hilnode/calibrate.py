@@ -14,7 +14,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from drivers.base import OptionError
 from drivers.hid_calibration import Axis, Measurement, write_calibration
+from drivers.hid_channels import load_calibration
 from drivers.hid_device import HidDevice
 from drivers.hid_find import KEYS as ADDRESS
 from drivers.hid_find import Address, Handle
@@ -36,14 +38,17 @@ class NothingToCalibrate(Exception):
 class Session:
     """One device being measured."""
 
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        """`options` are those of the driver; only its address and its channels count."""
+    def __init__(self, name: str, options: Mapping[str, Any], file: Path | None = None) -> None:
+        """`options` are those of the driver; only its address and its channels count.
+
+        `file` will be written; if it is there, what cannot be measured is taken from it.
+        """
         where = {key: options[key] for key in ADDRESS if key in options}
         handle = Handle(Address.of(Options(name, where)))
         try:
             self.label = handle.label
             self.vendor, self.product = handle.entry.get("vendor_id", 0), handle.entry.get("product_id", 0)
-            self.measurement = Measurement(handle.descriptor, name, options.get("channels"))
+            self.measurement = Measurement(handle.descriptor, name, options.get("channels"), _earlier(name, file))
         finally:
             handle.close()
         if not self.measurement.axes:
@@ -72,6 +77,14 @@ class Session:
         return Group(Text(task, style="bold"), *rows)
 
 
+def _earlier(name: str, file: Path | None) -> Mapping[str, Mapping[str, Any]] | None:
+    """The channels of the file that will be replaced, if there is one that can be read."""
+    try:
+        return load_calibration(name, str(file)).channels if file is not None else None
+    except OptionError:
+        return None
+
+
 def _bar(axis: Axis, raw: float) -> Text:
     def place(value: float) -> int:
         share = (value - axis.low) / (axis.high - axis.low) if axis.high > axis.low else 0.0
@@ -86,7 +99,7 @@ def _bar(axis: Axis, raw: float) -> Text:
 
 def run(name: str, options: Mapping[str, Any], file: Path, console: Console, seconds: float | None) -> None:
     """Go through the steps and write the file. Each step ends with Enter, or after `seconds`."""
-    session = Session(name, options)
+    session = Session(name, options, file)
     waits = seconds is None and sys.stdin.isatty()
     session.driver.open()
     try:

@@ -37,18 +37,23 @@ class H(IntEnum):
     """Words of a record."""
 
     STATE = 0
-    FRAMES = 1  # read
+    FRAMES = 1  # taken, however many of them a read brought
     WRITES = 2
     ERRORS = 3  # frames refused, tries to open that failed, devices lost
     RECONNECTS = 4
-    LAST_READ = 5  # [ns]
+    LAST_READ = 5  # [ns] when a frame came, or the device was known to have nothing new to say
     LAST_WRITE = 6  # [ns]
     SENDING = 7  # 1 from before the writer asks whether live values are allowed until its write is done
     TWIN = 8  # 1 while the twin plays the device
     REAL = 9  # 1 from before the real device is opened until it has been left at its safe values
     PERIOD = 10  # how often it is to be written [ns]
     SWAPS = 11  # times that the real device and its twin took each other's place
+    IN_READ = 12  # since when the driver's read has not returned [ns]; 0: it is not in there
+    IN_WRITE = 13  # the same for its write
 
+
+HANGS_NS = 1_000_000_000  # a read or write that takes longer than this hangs: ten times what the contract allows
+LOST_NS = 5_000_000_000  # and this long without returning, it has lost its device
 
 WORD = 8  # [bytes]
 FINE = 16  # buckets to a doubling: a bucket is 6 % wide at most
@@ -122,10 +127,27 @@ class Report:
     age_s: float  # since the last frame read or, for a driver that only writes, written; infinite: never
     period_p50_us: float
     period_p99_us: float
+    periods_us: list[list[float]]  # [from, how many] of each bucket of the histogram that is not empty
     trouble: str
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def state_of(record: NDArray[np.int64], now: int) -> tuple[Health, str]:
+    """The health at `now` [ns], and a sentence if the driver hangs: its thread cannot say so itself."""
+    state = Health(int(record[H.STATE]))
+    calls = [(int(record[word]), verb) for word, verb in ((H.IN_READ, "read"), (H.IN_WRITE, "write"))]
+    waited, verb = max((now - began, verb) if began else (0, verb) for began, verb in calls)
+    if waited < HANGS_NS or state == Health.DOWN:
+        return state, ""
+    worse = Health.DOWN if waited >= LOST_NS else Health.DEGRADED
+    return worse, f"its {verb} has not returned for {waited * 1e-9:.0f} s: the device or its library hangs"
+
+
+def filled(counts: NDArray[np.int64]) -> list[list[float]]:
+    """The buckets that are not empty: where each begins [us], and its count."""
+    return [[lower_edge(int(k)), int(counts[k])] for k in np.flatnonzero(counts)]
 
 
 def report(record: NDArray[np.int64], since: NDArray[np.int64] | None = None) -> Report:
@@ -135,10 +157,11 @@ def report(record: NDArray[np.int64], since: NDArray[np.int64] | None = None) ->
     last = int(record[H.LAST_READ] if reads else record[H.LAST_WRITE])
     which = READS if reads else WRITES
     counts = record[which] if since is None else record[which] - since[which]
+    state, hangs = state_of(record, now)
     return Report(
         name=get_text(record, "name"),
         kind=get_text(record, "kind"),
-        state=Health(int(record[H.STATE])).name.lower(),
+        state=state.name.lower(),
         twin=bool(record[H.TWIN]),
         frames=int(record[H.FRAMES]),
         writes=int(record[H.WRITES]),
@@ -148,7 +171,8 @@ def report(record: NDArray[np.int64], since: NDArray[np.int64] | None = None) ->
         age_s=(now - last) * 1e-9 if last else float("inf"),
         period_p50_us=percentile(counts, 50),
         period_p99_us=percentile(counts, 99),
-        trouble=get_text(record, "trouble"),
+        periods_us=filled(counts),
+        trouble=hangs or get_text(record, "trouble"),
     )
 
 

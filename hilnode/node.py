@@ -40,7 +40,7 @@ from hilnode.control import Control, Word
 from hilnode.door import Door
 from hilnode.ecu_line import Lines
 from hilnode.events import Happening
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health
+from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health, state_of
 from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
@@ -377,6 +377,8 @@ class Node(Operate):
             watch = self.ecus[name].watch(line, by_clock=self.config.node.pace != "lockstep")
             driver, real = (twin if driver is twin else watch), watch
         used = [m.channel for m in self.wiring.commands if m.driver == name]
+        ages = [m.stale_ns for m in self.wiring.inputs if m.source is not None and m.source[0] == name]
+        real.stale_ns = min(ages, default=None)
         return Runner(
             driver,
             inbox=self._buffers.inboxes.get(name),
@@ -541,7 +543,9 @@ class Node(Operate):
 
     def driver_states(self) -> dict[str, tuple[Health, str]]:
         """Health of every driver and its last trouble."""
-        return {n: (Health(int(r.health[H.STATE])), r.trouble) for n, r in self.runners.items()}
+        now = time.monotonic_ns()
+        states = {n: (state_of(r.health, now), r) for n, r in self.runners.items()}
+        return {n: (health, hangs or r.trouble) for n, ((health, hangs), r) in states.items()}
 
     # -- taking apart ---------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from drivers import registry
 from drivers.base import Driver, DriverError, OptionError
 from hilnode.config import Config
 from hilnode.driver_table import seconds
-from hilnode.health import BUCKETS, bucket, lower_edge, percentile
+from hilnode.health import BUCKETS, bucket, filled, lower_edge, percentile
 from hilnode.settings import NoSetting, parse_settings
 from hilnode.signals import UnknownName, nearest
 
@@ -95,8 +95,7 @@ class Probe:
                 if not is_open:
                     self.driver.open()
                     is_open, self.reconnects, self._last = True, self.reconnects + 1, 0
-                if self.driver.read(self.values, self.stamps):
-                    self._count()
+                self._read()
             except Exception as error:  # as in a node: one bad frame, or a device that is gone
                 self.errors += 1
                 self.trouble = str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}"
@@ -106,13 +105,24 @@ class Probe:
                     self.ending.wait(AGAIN)
         self.driver.close()
 
-    def _count(self) -> None:
+    def _read(self) -> None:
+        refused = self.driver.refused
+        try:
+            frames = self.driver.read(self.values, self.stamps)
+        finally:
+            self.errors += self.driver.refused - refused
+        if self.driver.trouble:
+            self.trouble = self.driver.trouble
+        if frames > 0:
+            self._count(frames)
+
+    def _count(self, frames: int) -> None:
         now = time.monotonic_ns()
         if self._last:
             self.periods[bucket(now - self._last)] += 1
             self.longest = max(self.longest, now - self._last)
         self._first, self._last = self._first or now, now
-        self.frames += 1
+        self.frames += frames
         self.raw = self.driver.raw()
         np.fmin(self.low, self.values, out=self.low)
         np.fmax(self.high, self.values, out=self.high)
@@ -125,7 +135,6 @@ class Probe:
     def as_dict(self) -> dict[str, Any]:
         """All of it, for programs; what has no value is null."""
         now = time.monotonic_ns()
-        filled = np.flatnonzero(self.periods)
         return {
             "driver": self.driver.name,
             "kind": self.driver.kind,
@@ -138,7 +147,7 @@ class Probe:
                 "p50": _finite(percentile(self.periods, 50)),
                 "p99": _finite(percentile(self.periods, 99)),
                 "max": self.longest / 1e3,
-                "histogram": [[lower_edge(int(k)), int(self.periods[k])] for k in filled],
+                "histogram": filled(self.periods),
             },
             "channels": [
                 {
@@ -177,10 +186,10 @@ class Probe:
 
 def histogram(counts: NDArray[np.int64]) -> list[Text]:
     """Bars, neighbouring buckets joined until they fit."""
-    filled = np.flatnonzero(counts)
-    if not len(filled):
+    there = np.flatnonzero(counts)
+    if not len(there):
         return []
-    first, last = int(filled[0]), int(filled[-1])
+    first, last = int(there[0]), int(there[-1])
     width = -(-(last - first + 1) // LINES)
     parts = [(k, int(counts[k : k + width].sum())) for k in range(first, last + 1, width)]
     most = max(n for _, n in parts)

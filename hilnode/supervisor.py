@@ -26,6 +26,7 @@ log = logging.getLogger("hilnode")
 LOOK_EVERY = 0.01  # [s]
 ASK_EVERY = 0.1  # [s] between two tries to arm and run
 STALLS = 5  # looks in a row that must find the loop standing: after a SIGSTOP of all threads the first may
+STOOD = 1.0  # [s] between two looks: this process or the whole machine stood still, and no other thread ran either
 FROZEN_NS = 1_000_000_000  # a watchdog that has not looked for this long is frozen
 REQUIRED_WITHIN = 5.0  # [s] a required driver has this long to come up
 
@@ -37,6 +38,7 @@ class Supervisor:
         self._node = node
         self._tell = say
         self._stalls = 0
+        self._tended = 0.0
         self.untold = 0  # events that the bridge did not take
         self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain, list(node.drivers))
         self._scripts: list[_Script] = []
@@ -133,6 +135,7 @@ class Supervisor:
 
     def _tend(self) -> None:
         node = self._node
+        stood, self._tended = time.monotonic() - self._tended > STOOD, time.monotonic()
         if self._starter and self._starter.done():
             self._starter = None
         for child in node.helpers:
@@ -144,7 +147,7 @@ class Supervisor:
             self._say(trouble)
             node.control[Word.WATCHDOG] = 0  # until the next one looks
             node.ask_trip(Cause.WATCHDOG_LOST)
-        if node.state == State.RUNNING and (trouble := node.missing_driver(Health.DOWN)):
+        if node.state == State.RUNNING and not stood and (trouble := node.missing_driver(Health.DOWN)):
             self._say(trouble)
             node.ask_trip(Cause.DRIVER)
         self._check_stuck()

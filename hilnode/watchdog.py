@@ -6,6 +6,9 @@ its safe values through the driver's own safe-write path, and goes on doing so u
 it has been dead for a while. It loads no compiler and shares no code with the tick, so that what broke the node
 does not break it too.
 
+Each device has a thread of its own: one that does not answer keeps no other from being made safe, nor the watchdog from
+looking.
+
 A firing is counted in the control block. From then on no driver thread of the node writes live values until the
 operator has cleared the trip.
 """
@@ -19,6 +22,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -36,21 +40,76 @@ from hilnode.row import State
 
 ON_ITS_WAY = 0.005  # [s] a writer that has asked already gets this long to be done; a frozen one never is
 AFTER_DEATH = 1.0  # [s] safe values are repeated for this long after the node's death
+ANSWERS = 0.25  # [s] for the devices to be safe, before the report says which were not; the safe writes go on
+LAST_TRY = 5.0  # [s] a device that has not answered by then will not, and the dead node's watchdog ends
+READY = 30.0  # [s] for the libraries behind the drivers to be loaded
 
 
 class Device:
-    """One device and its safe values. It is left alone while its twin plays it, and ready for when it is put in."""
+    """One device, its safe values and its thread. It is left alone while its twin plays it."""
 
     def __init__(self, spec: dict[str, Any], record: NDArray[np.int64]) -> None:
         self.driver: Driver = registry.create(spec["kind"], spec["name"], spec["options"])
-        self.safe = np.array(spec["safe"])
-        self.prepared = False
+        self.failed = ""  # why the last safe write did not go through
+        self._safe = np.array(spec["safe"])
+        self._prepared = False
         self._record = record
+        self._wanted = threading.Condition()
+        self._asked = self._done = 0  # numbers of safe writes
+        self._preparing = False
+        threading.Thread(target=self._work, name=f"safe {self.driver.name}", daemon=True).start()
 
     @property
     def touched(self) -> bool:
         """Whether the node has it open, or has left it with a live value."""
         return bool(self._record[H.REAL])
+
+    def prepare(self) -> None:
+        """Open ahead what can be, once, if the device is in; returns at once."""
+        if self.touched and not self._prepared:
+            self._prepared = True
+            with self._wanted:
+                self._preparing = True
+                self._wanted.notify_all()
+
+    def make_safe(self) -> None:
+        """Ask for a safe write that begins from now on; returns at once."""
+        if self.touched:
+            with self._wanted:
+                self._asked = self._done + 1 + (self._asked > self._done)  # one under way does not count
+                self._wanted.notify_all()
+
+    def is_idle(self, until: float) -> bool:
+        """Whether it has done all that it was asked for, waiting for it until then (time.monotonic)."""
+        with self._wanted:
+            return self._wanted.wait_for(self._rests, max(0.0, until - time.monotonic()))
+
+    def _rests(self) -> bool:
+        return self._done == self._asked and not self._preparing
+
+    def _work(self) -> None:
+        while True:
+            with self._wanted:
+                self._wanted.wait_for(lambda: not self._rests())
+                preparing = self._preparing
+            if preparing:
+                with contextlib.suppress(Exception):  # tried again, for real, when it matters
+                    self.driver.prepare_safe()
+            else:
+                self.failed = self._write()
+            with self._wanted:
+                if preparing:
+                    self._preparing = False
+                else:
+                    self._done += 1
+                self._wanted.notify_all()
+
+    def _write(self) -> str:
+        try:
+            self.driver.write_safe(self._safe)
+        except Exception as error:  # told, and tried again
+            return f"{self.driver.name}: {error}"
+        return ""
 
 
 class Watchdog:
@@ -69,6 +128,9 @@ class Watchdog:
         self.records = [d["record"] for d in spec["drivers"]]
         self.devices = [Device(d, self.health[d["record"]]) for d in spec["drivers"]]
         self._prepare()
+        until = time.monotonic() + READY
+        for device in self.devices:
+            device.is_idle(until)
 
     def watch(self) -> int:
         """Until the node ends in good order (0) or dies (1)."""
@@ -104,12 +166,8 @@ class Watchdog:
                 self._write_down("the node is alive again")
 
     def _prepare(self) -> None:
-        """Open ahead what can be, of devices that are in."""
         for device in self.devices:
-            if device.touched and not device.prepared:
-                device.prepared = True
-                with contextlib.suppress(Exception):  # tried again, for real, when it matters
-                    device.driver.prepare_safe()
+            device.prepare()
 
     def _begin(self, already: bool, why: str, *, alive: bool) -> None:
         """Fire once per incident: first the latch, then the devices, then the paper work."""
@@ -119,7 +177,11 @@ class Watchdog:
         began = time.monotonic_ns()
         if alive:
             self._let_writers_finish()
-        failed = self._make_safe()
+        self._make_safe()
+        until = time.monotonic() + ANSWERS
+        late = [d.driver.name for d in self.devices if not d.is_idle(until)]
+        failed = [d.failed for d in self.devices if d.failed and d.driver.name not in late]
+        failed += [f"{name}: no answer within {ANSWERS * 1e3:g} ms, still trying" for name in late]
         took = (time.monotonic_ns() - began) / 1e6
         self._write_down(why, safe_after_ms=round(took, 3), failed=failed)
 
@@ -129,16 +191,9 @@ class Watchdog:
         while self.health[self.records, H.SENDING].any() and time.monotonic() < until:
             time.sleep(0.0001)
 
-    def _make_safe(self) -> list[str]:
-        failed = []
+    def _make_safe(self) -> None:
         for device in self.devices:
-            if not device.touched:
-                continue
-            try:
-                device.driver.write_safe(device.safe)
-            except Exception as error:  # one device that does not answer must not keep the next from being made safe
-                failed.append(f"{device.driver.name}: {error}")
-        return failed
+            device.make_safe()
 
     def _mourn(self) -> None:
         """Repeat the safe values (a datagram may get lost), then take the dead node's shared memory away."""
@@ -146,6 +201,9 @@ class Watchdog:
         while time.monotonic() < until:
             self._make_safe()
             time.sleep(0.05)
+        until = time.monotonic() + LAST_TRY
+        for device in self.devices:
+            device.is_idle(until)
         remove_leftovers(self.node)
 
     def _write_down(self, what: str, **more: Any) -> None:

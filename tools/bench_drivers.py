@@ -1,7 +1,7 @@
 """What drivers cost the tick, and what the tick's machine costs the drivers: eight at 1 kHz beside a node without any.
 
     python tools/bench_drivers.py                  all rows
-    python tools/bench_drivers.py tick latency     some rows
+    python tools/bench_drivers.py latency unplug   some rows
     python tools/bench_drivers.py --seconds 3      shorter runs
 
 Prints a table; exit code 1 if a row misses its bound. The devices (kernel terminals, sockets, a Modbus server of
@@ -42,6 +42,10 @@ PERIOD_US = 1000.0
 RATIO = 1.3  # of the tick's p99 latency, with and without drivers
 UNEVEN = 0.20  # p99 of a driver's period error
 LATE_US = 300.0  # a byte may come this much later than a period, into a tick's inputs
+STALE_MS = 20.0  # an input of the row `unplug` is stale at this age
+BACK_MS = 1000.0  # values flow again so soon after the plug is in
+AWAY = 0.7  # [s] the plug is out
+DEFAULT = -7.0  # what a stale input becomes; the device says other numbers
 ROUNDS = 3
 START = b"\xaa\x55"
 
@@ -58,8 +62,13 @@ GAUGE = """
 [drivers.gauge]{table}
 [signals.inputs."pendulum.shoulder.torque"]
 from = "gauge.x"
+{more}
 [log]
 ring_seconds = {kept}
+"""
+STALE = """stale = "default"
+stale_ms = {stale}
+default = {default}
 """
 MODBUS = """
 kind = "modbus"
@@ -190,6 +199,41 @@ def gauge(count: int) -> None:
     sys.stdin.read()
 
 
+def plug(folder: str, times: int) -> None:
+    """A device that sends at 1 kHz and is pulled out and put back again and again; after that, when [ns]."""
+    path, pulled, put_in = Path(folder) / "port", [], []
+
+    def plug_in() -> tuple[int, int]:
+        ends = os.openpty()
+        tty.setraw(ends[1])
+        os.set_blocking(ends[0], False)
+        path.symlink_to(os.ttyname(ends[1]))
+        return ends
+
+    def say(device: int, seconds: float) -> None:
+        end = due = time.monotonic()
+        while due < end + seconds:
+            due += 0.001
+            time.sleep(max(0.0, due - time.monotonic()))
+            put(device, framed(1.0))
+
+    device, cable = plug_in()
+    print(json.dumps(str(path)), flush=True)
+    sys.stdin.readline()
+    for _ in range(times):
+        say(device, 0.5)
+        path.unlink()
+        os.close(cable)
+        os.close(device)
+        pulled.append(time.monotonic_ns())
+        time.sleep(AWAY)
+        put_in.append(time.monotonic_ns())
+        device, cable = plug_in()
+        say(device, 1.0)
+    print(json.dumps([pulled, put_in]), flush=True)
+    sys.stdin.read()
+
+
 def sleeper() -> None:
     """Sleep on a grid of milliseconds until the end of standard input; then the periods' histogram."""
     keep_off(CPU)
@@ -296,23 +340,64 @@ def period_error(counts: np.ndarray) -> tuple[float, int]:
     return float(errors[order][np.searchsorted(share, 0.99)]), int(counts.sum())
 
 
+def watched(device: subprocess.Popen[str], folder: Path, more: str = "") -> tuple[Any, np.ndarray]:
+    """A node that reads the device in another process: what that one says at its end, and the node's rows meanwhile."""
+    table = GAUGE.format(table=SERIAL.format(port=line_of(device)), kept=60, more=more)
+    with node(folder, more=table, bridge=False) as made:
+        running(folder)
+        rows = Ring.attach("benchmark.rows")
+        reader = rows.reader(batch=1_000_000)
+        time.sleep(0.5)
+        assert device.stdin is not None
+        device.stdin.write("go\n")
+        device.stdin.flush()
+        said = line_of(device)
+        time.sleep(0.1)
+        seen = reader.read().copy()
+        rows.close()
+        if made.poll() is not None:
+            told = [json.loads(line)["what"] for line in (folder / "run" / "events.jsonl").read_text().splitlines()]
+            raise RuntimeError(f"the node ended before its time: {'; '.join(told[-3:])}")
+    return said, seen
+
+
+def unplug(seconds: float) -> list[Row]:
+    """From pulling a plug to the stale policy in a tick, and from putting it in to values in a tick."""
+    with tempfile.TemporaryDirectory() as name, process("plug", name, str(max(1, int(seconds)))) as device:
+        more = STALE.format(stale=STALE_MS, default=DEFAULT)
+        (pulled, put_in), seen = watched(device, Path(name), more)
+    started, stale = seen[:, Col.START], seen.view(np.float64)[:, HEADER] == DEFAULT
+    gone = [first_ms(started, stale, t) for t in pulled]
+    back = [first_ms(started, ~stale, t) for t in put_in]
+    bound = STALE_MS + PERIOD_US * 1e-3
+    return [
+        Row(
+            f"plug pulled to stale policy (stale_ms = {STALE_MS:g})",
+            f"median {np.median(gone):.2f}, worst {max(gone):.2f} ms of {len(gone)}",
+            f"worst <= {bound:g} ms",
+            max(gone) <= bound,
+        ),
+        Row(
+            "plug put in to values in a tick",
+            f"median {np.median(back):.0f}, worst {max(back):.0f} ms of {len(back)}",
+            f"worst <= {BACK_MS:g} ms",
+            max(back) <= BACK_MS,
+        ),
+    ]
+
+
+def first_ms(started: np.ndarray, holds: np.ndarray, since: int) -> float:
+    """From a moment [ns] to the start of the first tick for which something holds [ms]; infinite: none."""
+    at = np.flatnonzero(holds & (started >= since))
+    return float(started[at[0]] - since) * 1e-6 if len(at) else float("inf")
+
+
 def latency(seconds: float) -> list[Row]:
     """From a byte on a terminal to the inputs of a tick."""
     count = int(seconds / 0.0025)
     with process("gauge", str(count)) as device, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with node(folder, more=GAUGE.format(table=SERIAL.format(port=line_of(device)), kept=60), bridge=False):
-            running(folder)
-            rows = Ring.attach("benchmark.rows")
-            reader = rows.reader(batch=1_000_000)
-            time.sleep(0.5)
-            assert device.stdin is not None
-            device.stdin.write("go\n")
-            device.stdin.flush()
-            sent = np.array(line_of(device))
-            time.sleep(0.1)
-            seen = reader.read().copy()
-            rows.close()
+        said, seen = watched(device, Path(name))
+    sent = np.array(said)
     numbers = np.round(seen.view(np.float64)[:, HEADER] * 1e3).astype(int)  # the plant's first input
     at = np.searchsorted(np.maximum.accumulate(numbers), np.arange(1, len(sent) + 1))
     arrived = at < len(seen)
@@ -323,7 +408,7 @@ def latency(seconds: float) -> list[Row]:
     return [Row("byte on a tty to a tick's inputs", reached, f"p99 <= {bound:.0f} us", bool(p99 <= bound))]
 
 
-ROWS: dict[str, Callable[[float], list[Row]]] = {"tick": tick, "latency": latency}
+ROWS: dict[str, Callable[[float], list[Row]]] = {"tick": tick, "latency": latency, "unplug": unplug}
 
 
 def main(arguments: list[str]) -> int:
@@ -353,5 +438,7 @@ if __name__ == "__main__":
         sleeper()
     elif sys.argv[1:2] == ["gauge"]:
         gauge(int(sys.argv[2]))
+    elif sys.argv[1:2] == ["plug"]:
+        plug(sys.argv[2], int(sys.argv[3]))
     else:
         sys.exit(main(sys.argv[1:]))

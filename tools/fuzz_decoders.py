@@ -3,10 +3,11 @@
     python tools/fuzz_decoders.py                        a million frames into each
     python tools/fuzz_decoders.py udp --frames 20000     into one
     python tools/fuzz_decoders.py serial-csv --atheris   guided by coverage, for ever: pip install "hilnode[fuzz]"
+    python tools/fuzz_decoders.py hid --atheris -max_total_time=60    the same with options of libFuzzer
 
 A target makes good frames and judges any bytes: `check` gives them to the decoder and compares what it took with what
-another implementation (struct, zlib, cantools, a checksum bit by bit) finds in them. A new decoder is one class in
-`TARGETS`.
+another implementation (struct, zlib, fastcrc, cantools, a checksum bit by bit) finds in them. A new decoder is one
+class in `TARGETS`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
+import fastcrc
 import msgpack
 import msgpack.fallback
 import numpy as np
@@ -31,7 +33,8 @@ from drivers.frames import Counts, Decoder, Frame
 from drivers.hid_channels import channels_of
 from drivers.hid_decoder import Counts as HidCounts
 from drivers.hid_decoder import Decoder as HidDecoder
-from drivers.hid_report import parse
+from drivers.hid_report import Descriptor, DescriptorError, Field, Kind, parse
+from drivers.hid_usages import picks_of
 from drivers.modbus_client import Modbus
 from drivers.modbus_server import ModbusServer
 from drivers.udp import Udp
@@ -82,6 +85,10 @@ def spoil(data: bytes, dice: random.Random) -> bytes:
     return bytes(out)
 
 
+Found = tuple[list[tuple[float, float]], Counts]
+"""Values of each frame in some bytes, and what became of the bytes."""
+
+
 class _Serial:
     """A frame decoder, begun anew for each piece of data: all of its bytes are frames, others or garbage."""
 
@@ -93,54 +100,177 @@ class _Serial:
         self.expected = Counts()
 
     def check(self, data: bytes) -> int:
-        found, garbage, refused = self.judge(data)
-        before = self.decoder.counts.frames
+        found, counts = self.judge(data)
+        before, expected = self.decoder.counts.frames, self.expected
         self.values[:] = np.nan
         self.decoder.feed(data, self.values)
         self.decoder.reset()
         if found:
-            assert self.values.tolist() == list(found[-1]), data.hex(" ")
+            assert repr(self.values.tolist()) == repr([float(x) for x in found[-1]]), data.hex(" ")
         else:
             assert np.isnan(self.values).all(), f"a value out of nothing: {data.hex(' ')}"
-        self.expected.frames += len(found)
-        self.expected.garbage += garbage
-        self.expected.bad_checksum += refused
-        assert self.decoder.counts == self.expected, f"{data.hex(' ')}: {self.decoder.counts} != {self.expected}"
+        expected.frames += len(found)
+        expected.garbage += counts.garbage
+        expected.bad_checksum += counts.bad_checksum
+        expected.other += counts.other
+        assert self.decoder.counts == expected, f"{data.hex(' ')}: {self.decoder.counts} != {expected}"
         return self.decoder.counts.frames - before
 
-    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
-        """What is in these bytes: values of each frame, bytes of garbage, frames with a wrong checksum."""
+    def judge(self, data: bytes) -> Found:
+        """What is in these bytes."""
         raise NotImplementedError
 
 
 class SerialBinary(_Serial):
     """AA 55, a uint32, a float32, CRC-32 as zlib computes it."""
 
-    options: ClassVar = {
-        "format": "binary",
-        "start": [0xAA, 0x55],
-        "fields": [{"name": "n", "type": "uint32"}, {"name": "x", "type": "float32"}],
-        "checksum": {"kind": "crc-32/iso-hdlc", "from": 2},
-    }
-    size = 14
+    kind = "crc-32/iso-hdlc"
+    width = 4  # [bytes] of the checksum
+
+    def __init__(self) -> None:
+        self.options = {  # type: ignore[misc]
+            "format": "binary",
+            "start": [0xAA, 0x55],
+            "fields": [{"name": "n", "type": "uint32"}, {"name": "x", "type": "float32"}],
+            "checksum": {"kind": self.kind, "from": 2},
+        }
+        self.size = 10 + self.width
+        super().__init__()
+
+    def sum(self, body: bytes) -> int:
+        return zlib.crc32(body)
 
     def good(self, dice: random.Random) -> bytes:
         body = struct.pack("<If", dice.randrange(2**32), dice.uniform(-1e6, 1e6))
-        return b"\xaa\x55" + body + struct.pack("<I", zlib.crc32(body))
+        return b"\xaa\x55" + body + self.sum(body).to_bytes(self.width, "little")
 
-    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
+    def judge(self, data: bytes) -> Found:
         found, refused, at = [], 0, 0
         while (at := data.find(b"\xaa\x55", at)) >= 0 and at + self.size <= len(data):
-            body, check = data[at + 2 : at + 10], data[at + 10 : at + 14]
-            whole = check == struct.pack("<I", zlib.crc32(body))
+            body, check = data[at + 2 : at + 10], data[at + 10 : at + self.size]
+            whole = check == self.sum(body).to_bytes(self.width, "little")
             if whole:
                 found.append(struct.unpack("<If", body))
             refused += not whole
             at += self.size if whole else 1
-        return found, len(data) - self.size * len(found), refused
+        return found, Counts(bad_checksum=refused, garbage=len(data) - self.size * len(found))
 
 
-class SerialCsv(_Serial):
+class SerialSum(SerialBinary):
+    """The same with the sum of the bytes: one in 256 spoiled frames has a good one."""
+
+    kind, width = "sum8", 1
+
+    def sum(self, body: bytes) -> int:
+        return sum(body) % 256
+
+
+class SerialXor(SerialBinary):
+    """The same with all bytes xored."""
+
+    kind, width = "xor", 1
+
+    def sum(self, body: bytes) -> int:
+        out = 0
+        for byte in body:
+            out ^= byte
+        return out
+
+
+class SerialCrc8(SerialBinary):
+    """The same with a CRC-8, computed by fastcrc."""
+
+    kind, width = "crc-8/maxim-dow", 1
+
+    def sum(self, body: bytes) -> int:
+        return int(fastcrc.crc8.maxim_dow(body))
+
+
+class SerialCrc16(SerialBinary):
+    """The same with a CRC-16, computed by fastcrc."""
+
+    kind, width = "crc-16/xmodem", 2
+
+    def sum(self, body: bytes) -> int:
+        return int(fastcrc.crc16.xmodem(body))
+
+
+class SerialLength(_Serial):
+    """7E, the length of the whole frame in a byte, a uint16, an int16, more bytes that nobody reads, CRC-8.
+
+    A frame that is whole but too short for both numbers is another one.
+    """
+
+    options: ClassVar = {
+        "format": "binary",
+        "start": [0x7E],
+        "fields": [{"length": "uint8"}, {"name": "n", "type": "uint16"}, {"name": "x", "type": "int16"}],
+        "checksum": "crc-8/smbus",
+    }
+
+    def good(self, dice: random.Random) -> bytes:
+        rest = dice.randbytes(4 + dice.choice([0, 0, 1, 9]))
+        body = b"\x7e" + bytes([len(rest) + 3]) + rest
+        return body + bytes([fastcrc.crc8.smbus(body)])
+
+    def judge(self, data: bytes) -> Found:
+        found, counts, at = [], Counts(), 0
+        while (at := data.find(b"\x7e", at)) >= 0 and at + 2 <= len(data):
+            size = data[at + 1]
+            if size < 3:
+                at += 1
+                continue
+            if at + size > len(data):
+                break
+            body, check = data[at : at + size - 1], data[at + size - 1]
+            if fastcrc.crc8.smbus(body) != check:
+                counts.bad_checksum += 1
+                at += 1
+                continue
+            if size < 7:
+                counts.other += 1
+            else:
+                found.append(struct.unpack_from("<Hh", body, 2))
+            counts.garbage -= size
+            at += size
+        counts.garbage += len(data)
+        return found, counts
+
+
+class _SerialLine(_Serial):
+    """Lines that begin with a mark and end with *, a checksum in hexadecimal digits and a line feed."""
+
+    mark: bytes
+    digits: int
+
+    def sum(self, body: bytes) -> int:
+        raise NotImplementedError
+
+    def numbers(self, body: bytes) -> tuple[float, float] | None:
+        """What a line says; None if it is another one."""
+        raise NotImplementedError
+
+    def judge(self, data: bytes) -> Found:
+        found, counts, kept = [], Counts(), 0
+        for line in data.split(b"\n")[:-1]:
+            begin = line.rfind(self.mark)
+            inner = line[begin:].removesuffix(b"\r")
+            if begin < 0 or inner == self.mark:
+                continue
+            body, mark, check = inner.rpartition(b"*")
+            if not mark or check.upper() != b"%0*X" % (self.digits, self.sum(body)):
+                counts.bad_checksum += 1
+                continue
+            kept += len(line) + 1 - begin
+            if (numbers := self.numbers(body[1:])) is None:
+                counts.other += 1
+            else:
+                found.append(numbers)
+        counts.garbage = len(data) - kept
+        return found, counts
+
+
+class SerialCsv(_SerialLine):
     """$n,x*CRC in hexadecimal, a line of text."""
 
     options: ClassVar = {
@@ -149,27 +279,51 @@ class SerialCsv(_Serial):
         "fields": ["n", "x"],
         "checksum": {"kind": "crc-32/iso-hdlc", "mark": "*"},
     }
+    mark, digits = b"$", 8
+
+    def sum(self, body: bytes) -> int:
+        return zlib.crc32(body)
 
     def good(self, dice: random.Random) -> bytes:
         text = b"$%d,%.3f" % (dice.randrange(2**31), dice.uniform(-1e6, 1e6))
         return b"%s*%08X\n" % (text, zlib.crc32(text))
 
-    def judge(self, data: bytes) -> tuple[list[tuple[float, float]], int, int]:
-        found, kept, refused = [], 0, 0
-        for line in data.split(b"\n")[:-1]:
-            if b"$" not in line:
-                continue
-            inner = line[line.rfind(b"$") :].removesuffix(b"\r")
-            body, mark, check = inner.rpartition(b"*")
-            if inner == b"$":
-                continue
-            if mark and check.upper() == b"%08X" % zlib.crc32(body):
-                n, x = body[1:].split(b",")
-                found.append((float(n), float(x)))
-                kept += len(line) + 1 - line.rfind(b"$")
-            else:
-                refused += 1
-        return found, len(data) - kept, refused
+    def numbers(self, body: bytes) -> tuple[float, float] | None:
+        n, x = body.split(b",")
+        return float(n), float(x)
+
+
+class SerialRegex(_SerialLine):
+    """@N<digits> X<sign><digits>.<digits>: read by a pattern, the bytes added up to vouch for it, as few as 8 bits."""
+
+    options: ClassVar = {
+        "format": "regex",
+        "start": "@",
+        "pattern": r"N(?P<n>[0-9]{1,9}) X(?P<x>[-+][0-9]{1,9}[.][0-9]{3})",
+        "fields": ["n", "x"],
+        "checksum": {"kind": "sum8", "mark": "*"},
+    }
+    mark, digits = b"@", 2
+
+    def sum(self, body: bytes) -> int:
+        return sum(body) % 256
+
+    def good(self, dice: random.Random) -> bytes:
+        text = b"@N%d X%+.3f" % (dice.randrange(10**9), dice.uniform(-1e6, 1e6))
+        return b"%s*%02X\n" % (text, self.sum(text))
+
+    def numbers(self, body: bytes) -> tuple[float, float] | None:
+        """By hand, a character at a time, where the decoder has a pattern."""
+        n, space, x = body.partition(b" X")
+        whole, point, part = x[1:].partition(b".")
+        digits = (n[1:], whole, part)
+        if not n.startswith(b"N") or not space or x[:1] not in (b"+", b"-") or not point:
+            return None
+        if any(not d or any(c not in b"0123456789" for c in d) for d in digits):
+            return None
+        if len(n) > 10 or len(whole) > 9 or len(part) != 3:
+            return None
+        return float(n[1:]), float(x)
 
 
 class UdpDatagram:
@@ -298,7 +452,7 @@ class _ModbusAnswer:
         self.values, self.stamps = np.zeros(3), np.zeros(3, np.int64)
 
     def check(self, data: bytes) -> int:
-        from drivers.modbus_link import Refused
+        from drivers.modbus_options import Refused
 
         self.line.data = data
         self.values[:] = -99.0
@@ -454,6 +608,68 @@ class HidReports:
         ]
 
 
+class HidDescriptors:
+    """Report descriptors: numbered fields of any width, in any order, with holes; the layout is known by making them.
+
+    A spoiled one is refused, or gives fields that lie within their reports and a decoder that takes any report.
+    """
+
+    axes = range(0x30, 0x39)
+
+    def __init__(self) -> None:
+        self.made: tuple[bytes, list[tuple[int, int, int, int, int]]] = (b"", [])
+
+    def good(self, dice: random.Random) -> bytes:
+        """A joystick with up to three reports of up to five axes."""
+        out, layout = bytearray(b"\x05\x01\x09\x04\xa1\x01"), []
+        for report in range(1, dice.randint(1, 3) + 1):
+            out += bytes([0x85, report])
+            at = 0
+            for usage in dice.sample(self.axes, dice.randint(1, 5)):
+                size, signed = dice.randint(2, 32), dice.random() < 0.5
+                low, high = (-(1 << size - 1), (1 << size - 1) - 1) if signed else (0, (1 << min(size, 31)) - 1)
+                out += b"\x17" + struct.pack("<i", low) + b"\x27" + struct.pack("<i", high)
+                out += bytes([0x75, size, 0x95, 1, 0x09, usage, 0x81, 0x02])
+                layout.append((report, 1 << 16 | usage, at, size, high))
+                at += size
+                if hole := dice.choice([0, 0, 3, 8]):
+                    out += bytes([0x75, hole, 0x95, 1, 0x81, 0x01])
+                    at += hole
+        self.made = bytes(out) + b"\xc0", layout
+        return self.made[0]
+
+    def check(self, data: bytes) -> int:
+        try:
+            descriptor = parse(data)
+        except DescriptorError:
+            assert data != self.made[0], f"a good descriptor was refused: {data.hex(' ')}"
+            return 0
+        inputs = descriptor.of(Kind.INPUT)
+        if data == self.made[0]:
+            found = [(f.report, f.usages[0], f.bit, f.size, f.high) for f in inputs]
+            assert found == self.made[1], f"{data.hex(' ')}: {found} != {self.made[1]}"
+        for f in descriptor.fields:
+            assert 0 < f.size * f.count <= descriptor.bits[f.kind, f.report] - f.bit, f"{data.hex(' ')}: {f}"
+        self.play(descriptor, inputs)
+        return 1
+
+    def play(self, descriptor: Descriptor, inputs: Sequence[Field]) -> None:
+        """Give the decoder of all that it has the least, the most and too short a report."""
+        names = {pick.channel: pick.name for pick in picks_of(inputs)}
+        if not names:
+            return
+        try:
+            decoder = HidDecoder(descriptor, channels_of("fuzz", names, None))
+        except ValueError:  # in words: a range that does not rise, two channels of one name
+            return
+        values, stamps = np.zeros(len(names)), np.zeros(len(names), np.int64)
+        for report in {f.report for f in inputs}:
+            size = descriptor.size(Kind.INPUT, report)
+            for filling in (b"\x00" * size, b"\xff" * size, b"\xff" * (size // 2)):
+                decoder.feed(bytes([report]) * descriptor.numbered + filling, values, stamps, 1)
+        assert np.isfinite(values).all()
+
+
 DBC = """VERSION "1"
 BU_: NODE ECU
 BO_ 512 Diagnosis: 8 ECU
@@ -528,25 +744,32 @@ def crc16(data: Sequence[int]) -> int:
 
 TARGETS: dict[str, Callable[[], Target]] = {
     "serial-binary": SerialBinary,
+    "serial-sum": SerialSum,
+    "serial-xor": SerialXor,
+    "serial-crc8": SerialCrc8,
+    "serial-crc16": SerialCrc16,
+    "serial-length": SerialLength,
     "serial-csv": SerialCsv,
+    "serial-regex": SerialRegex,
     "udp": UdpDatagram,
     "udp-msgpack": UdpMsgpack,
     "modbus-rtu": ModbusRtu,
     "modbus-tcp": ModbusTcp,
     "modbus-request": ModbusRequest,
     "hid": HidReports,
+    "hid-descriptor": HidDescriptors,
     "can": CanFrames,
 }
 
 
-def guided(target: Target) -> None:
-    """Let atheris look for bytes that break it; ends with the first that does."""
+def guided(target: Target, options: Sequence[str]) -> None:
+    """Let atheris look for bytes that break it; ends with the first that does, or when libFuzzer's options say so."""
     try:
         import atheris
     except ImportError:
         sys.exit('atheris is not installed: pip install "hilnode[fuzz]"')
     atheris.instrument_all()
-    atheris.Setup(sys.argv[:1], lambda data: void(target.check(data)))
+    atheris.Setup([*sys.argv[:1], *options], lambda data: void(target.check(data)))
     atheris.Fuzz()
 
 
@@ -560,12 +783,14 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--atheris", action="store_true", help="guided by coverage, one target")
-    given = parser.parse_args()
+    given, more = parser.parse_known_args()
+    if more and not given.atheris:
+        parser.error(f"unknown: {' '.join(more)} (options of libFuzzer go with --atheris)")
     if unknown := set(given.targets) - set(TARGETS):
         parser.error(f"no target {', '.join(sorted(unknown))}: known are {', '.join(TARGETS)}")
     names = given.targets or list(TARGETS)
     if given.atheris:
-        guided(TARGETS[names[0]]())
+        guided(TARGETS[names[0]](), more)
         return
     for name in names:
         began = time.monotonic()

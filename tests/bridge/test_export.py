@@ -13,6 +13,8 @@ from recordings import SCHEMA, rows_of
 from bridge import export as module
 from bridge.export import ExportError, export
 from bridge.run_file import Run
+from drivers.base import OptionError
+from drivers.virtual_operator import Operator
 
 
 @pytest.fixture
@@ -98,3 +100,26 @@ def test_what_cannot_be_exported_is_told_and_leaves_nothing(run, tmp_path):
 def test_memory_is_that_of_a_batch_whatever_the_length(run):
     sizes = [len(rows) for rows in module._batches(run.rows())]
     assert sizes == [200] * 5
+
+
+def test_a_virtual_operator_plays_an_exported_recording(run, tmp_path):
+    """Recorded, exported, played: at the times of its ticks the sticks stand where they stood."""
+    export(run, "csv", tmp_path / "rows.csv", signals=["cart.force", "valve.ao0"])
+    columns = {"push": "cart.force", "valve": "valve.ao0"}
+    hand = Operator("hand", {"file": str(tmp_path / "rows.csv"), "columns": columns})
+    assert [(s.name, s.unit) for s in hand.inputs] == [("push", "N"), ("valve", "V")]
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        times = [float(line[0]) for line in list(csv.reader(file))[1:]]
+    for track, name in zip(hand.script.tracks, columns.values(), strict=True):
+        assert np.array_equal([track.at(t) for t in times], truth(name))
+
+
+def test_an_operator_says_where_a_recording_has_no_number(run, tmp_path):
+    export(run, "csv", tmp_path / "rows.csv", signals=["cart.force"])
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    lines[5] = lines[5].rpartition(",")[0] + ",nan"
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    with pytest.raises(OptionError, match=r"rows.csv:6: column . \(cart.force\) = .nan.: must be a finite number"):
+        Operator("hand", {"file": str(tmp_path / "rows.csv"), "columns": {"push": "cart.force"}})
+    with pytest.raises(OptionError, match=r"column . *: 'Push!' is no name of a channel.*columns = . x = .cart.force"):
+        Operator("hand", {"file": str(tmp_path / "rows.csv"), "columns": {"Push!": "cart.force"}})

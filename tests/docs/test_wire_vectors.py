@@ -74,7 +74,8 @@ def packed(topic: str) -> list[bytes]:
         earlier[3] -= 10_000  # woke 15 us late instead of 25
         return packer.timing(np.stack([earlier, row]), lost=0)
     if topic == "driver":
-        valve = Report("valve", "udp", "up", False, 0, 1000, 2, 1, 0, 0.0005, 1000.0, 1125.0, "not open")
+        periods = [[992.0, 990], [1120.0, 9]]
+        valve = Report("valve", "udp", "up", False, 0, 1000, 2, 1, 0, 0.0005, 1000.0, 1125.0, periods, "not open")
         return packer.drivers(row[3] * 1e-9, 1000, [valve])
     if topic == "event":
         return packer.event(Happening(1000, 1_000_025_000, Event.STALE, 0, 0.25, 0, "cart.force is stale").as_dict())

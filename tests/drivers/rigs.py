@@ -55,6 +55,10 @@ class Rig:
     """Take the device away: unplug it, stop the server."""
     find: Callable[[], None] | None = None
     """Bring it back."""
+    frames: int = 0
+    """How many frames one call of `say` makes; 0: nobody can tell, because the driver asks."""
+    spoil: Callable[[], None] | None = None
+    """Make the device deliver one frame that is bad and must be refused."""
     pushed: bool = False
     """It delivers by itself: a value may have come, and been stamped, before it was read."""
     only_here: bool = False
@@ -76,7 +80,7 @@ PAIR_IN, PAIR_OUT = ["a", "c"], [{"name": "c", "safe": -1.0}, {"name": "d", "saf
 
 @contextlib.contextmanager
 def loopback(folder: Path) -> Iterator[Rig]:
-    yield Rig({"channels": 2}, say=lambda driver, values: driver.write(np.array(values)))
+    yield Rig({"channels": 2}, say=lambda driver, values: driver.write(np.array(values)))  # the runner writes too
 
 
 @contextlib.contextmanager
@@ -113,6 +117,8 @@ def udp(folder: Path) -> Iterator[Rig]:
             },
             say=lambda _, values: void(peer.sendto(numbers.pack(*values), ("127.0.0.1", to_driver))),
             hear=hear,
+            frames=1,
+            spoil=lambda: void(peer.sendto(b"abc", ("127.0.0.1", to_driver))),
         )
 
 
@@ -133,18 +139,25 @@ def serial(folder: Path) -> Iterator[Rig]:
         return [float(x) for x in lines[-1].lstrip(b":").split(b",")] if lines else None
 
     line = {"format": "csv", "start": ":"}
+
+    def say(_: Driver, values: Sequence[float]) -> None:
+        body = b":%d,%d" % tuple(int(v) for v in values)
+        plug.say(b"%s*%02X\n" % (body, sum(body) & 0xFF))
+
     options = {
         "port": str(plug.path),
-        "receive": {**line, "fields": PAIR_IN},
+        "receive": {**line, "fields": PAIR_IN, "checksum": {"kind": "sum8", "mark": "*"}},
         "send": {**line, "fields": PAIR_OUT},
     }
     try:
         yield Rig(
             options,
-            say=lambda _, values: plug.say(b":%d,%d\n" % tuple(int(v) for v in values)),
+            say=say,
             hear=hear,
             lose=plug.unplug,
             find=plug.plug_in,
+            frames=1,
+            spoil=lambda: plug.say(b":1,2*00\n"),
         )
     finally:
         plug.unplug()
@@ -201,6 +214,7 @@ def modbus_server(folder: Path) -> Iterator[Rig]:
             {"listen": f"127.0.0.1:{port}", "inputs": REGISTERS_IN, "outputs": shown},
             say=lambda _, values: void(client.write_multiple_registers(0, unsigned(values))),
             hear=hear,
+            frames=1,
         )
     finally:
         client.close()
@@ -231,6 +245,8 @@ def hid(folder: Path) -> Iterator[Rig]:
             hear=hear,
             lose=lambda: bus.unplug(sticks[-1]),
             find=lambda: sticks.append(bus.plug(STICK)),
+            frames=1,
+            spoil=lambda: sticks[-1].say(b"\x01"),
             only_here=True,
         )
         assert (bus.closed_under_use, bus.overlaps) == (0, 0)
@@ -302,6 +318,8 @@ def can(folder: Path) -> Iterator[Rig]:
             },
             say=say,
             hear=hear,
+            frames=1,
+            spoil=lambda: ecu.send(python_can.Message(arbitration_id=256, is_extended_id=False, data=b"ab")),
         )
 
 
@@ -405,6 +423,7 @@ def opcua_server(folder: Path) -> Iterator[Rig]:
             },
             say=say,
             hear=lambda: [scada.get(name) for name in ("e", "f")],
+            frames=2,
             pushed=True,
         )
     finally:

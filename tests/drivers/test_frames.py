@@ -455,3 +455,37 @@ def test_options_that_make_no_sense(options, says):
 def test_templates_that_make_no_sense(template):
     with pytest.raises(OptionError, match=r"template = .*: must be text with \{x\} in it"):
         Frame("io.send", {"format": "template", "template": template, "fields": ["x"]}, sent=True)
+
+
+# -- numbers that a type does not have --------------------------------------------------------------------------------
+
+
+def test_what_is_beyond_a_type_becomes_its_limit_and_what_is_no_number_is_not_sent():
+    frame = Frame(
+        "dut.send", binary(fields=[{"name": "n", "type": "int16"}, {"name": "x", "type": "float32"}]), sent=True
+    )
+    for value, n in ((math.inf, 32767), (-math.inf, -32768), (1e300, 32767), (-7.6, -8)):
+        assert frame.pack(np.array([value, 1.0]))[1:3] == struct.pack("<h", n)
+    with pytest.raises(ValueError, match="nan cannot be sent as a whole number"):
+        frame.pack(np.array([math.nan, 1.0]))
+    line = Frame("dut.send", {"format": "csv", "fields": [{"name": "n", "type": "whole"}]}, sent=True)
+    for value in (math.inf, math.nan):
+        with pytest.raises(ValueError, match="cannot be sent as a whole number"):
+            line.pack(np.array([value]))
+
+
+# -- frames that are refused ------------------------------------------------------------------------------------------
+
+
+def test_without_a_start_mark_a_spoilt_frame_is_refused_once():
+    """Every byte of it may be a beginning; but it was one frame, and so were two of them."""
+    options = {"format": "binary", "fields": [{"name": "n", "type": "uint32"}], "checksum": "crc-16/modbus"}
+    d = decoder(options)
+    good = [Frame("dut.send", options, sent=True).pack(np.array([float(n)])) for n in range(1, 6)]
+    spoilt = bytes([good[1][0] ^ 0x55, *good[1][1:]])
+    for stream_ in ((good[0], spoilt, good[2]), (good[0], spoilt, spoilt, good[2])):
+        before = d.counts.bad_checksum
+        for byte in b"".join(stream_):
+            feed(d, bytes([byte]))
+        assert d.counts.bad_checksum - before == len(stream_) - 2
+    assert d.counts.frames == 4

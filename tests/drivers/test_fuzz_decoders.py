@@ -6,16 +6,23 @@ import pytest
 from fuzz_decoders import (
     TARGETS,
     CanFrames,
+    HidDescriptors,
     HidReports,
     ModbusTcp,
     SerialBinary,
+    SerialCrc8,
+    SerialCrc16,
     SerialCsv,
+    SerialLength,
+    SerialRegex,
+    SerialSum,
+    SerialXor,
     UdpDatagram,
     crc16,
     run,
 )
 
-from drivers import can_layout, frames, hid_decoder
+from drivers import can_layout, frames, hid_decoder, hid_report
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -26,12 +33,15 @@ def test_twenty_thousand_frames(target):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_million_frames(target):
     run(TARGETS[target](), 1_000_000, seed=2)
 
 
-@pytest.mark.parametrize("target", [SerialBinary, SerialCsv])
+@pytest.mark.parametrize(
+    "target", [SerialBinary, SerialSum, SerialXor, SerialCrc8, SerialCrc16, SerialLength, SerialCsv, SerialRegex]
+)
 def test_a_decoder_that_does_not_look_at_the_checksum_is_found_out(target, monkeypatch):
     monkeypatch.setattr(frames.Check, "holds", lambda self, body: True)
     with pytest.raises((AssertionError, ValueError)):
@@ -69,6 +79,12 @@ def test_a_decoder_that_does_not_know_the_sign_is_found_out(monkeypatch):
     monkeypatch.setattr(hid_decoder.Field, "is_signed", False)
     with pytest.raises(AssertionError):
         run(HidReports(), 100)
+
+
+def test_a_parser_that_gets_ranges_wrong_is_found_out(monkeypatch):
+    monkeypatch.setattr(hid_report, "_range", lambda low, high: (low[0], high[0] // 2))
+    with pytest.raises(AssertionError):
+        run(HidDescriptors(), 100)
 
 
 def test_a_decoder_that_takes_pages_that_the_database_has_not_is_found_out(monkeypatch):

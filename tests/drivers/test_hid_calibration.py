@@ -127,6 +127,34 @@ def test_what_the_config_says_of_sides_wins() -> None:
         assert entry["one_sided"] is told
 
 
+def move(m: Measurement) -> None:
+    """Rest in the middle, go to both ends, rest again."""
+    for raws, resting in ((8000, True), (500, False), (15500, False), (8000, True)):
+        m.see([raws] * len(m.axes), resting=resting)
+
+
+def test_curve_and_direction_are_kept_though_nobody_can_measure_them(tmp_path: Path) -> None:
+    """From the config, or from the file that is replaced; the config wins."""
+    given_channels = {"boom": {"usage": "x", "expo": 0.4, "invert": True}, "slew": "y", "horn": "button 1"}
+    earlier = {
+        "a": {"usage": "x", "expo": 0.9, "low": 1.0, "dead": 0.25},
+        "b": {"usage": "y", "expo": 0.2, "invert": True},
+        "c": {"usage": "button 1", "invert": True},
+    }
+    m = Measurement(parse(hid_samples.T16000M), "s", given_channels, earlier)
+    move(m)
+    entries = m.result()
+    assert (entries["boom"]["expo"], entries["boom"]["invert"]) == (0.4, True)
+    assert (entries["slew"]["expo"], entries["slew"]["invert"]) == (0.2, True)
+    assert entries["horn"] == {"usage": "button_1", "invert": True}
+    assert entries["boom"]["low"] > 500  # measured, not kept
+    assert entries["boom"]["dead"] == 0.0
+    write_calibration(tmp_path / "c.toml", "", 0, 0, entries)
+    calibrated = HidDevice("s", {**ADDRESS, "calibration": str(tmp_path / "c.toml")})
+    said = {c.name: (c.expo, c.invert) for c in calibrated._channels}
+    assert said == {"boom": (0.4, True), "slew": (0.2, True), "horn": (0.0, True)}
+
+
 def test_the_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     channels = {"boom.joint": {"usage": "x", "low": 1.5, "high": 9.0, "one_sided": True}, "b": {"usage": "button_1"}}
     write_calibration(tmp_path / "c.toml", 'Stick "7"\n\x1b[31m', 0x46D, 0xC215, channels)

@@ -19,7 +19,7 @@ import pytest
 from support import wait_for
 
 from drivers import registry
-from drivers.base import DriverError, OptionError
+from drivers.base import HELD, DriverError, OptionError
 from drivers.hid_device import HidDevice
 from drivers.runner import Runner
 from hilnode.devices import list_devices
@@ -49,7 +49,7 @@ class Reader:
         self.values, self.stamps = np.zeros(n), np.zeros(n, np.int64)
         self.driver.open()
 
-    def __call__(self) -> bool:
+    def __call__(self) -> int:
         return self.driver.read(self.values, self.stamps)
 
 
@@ -84,8 +84,24 @@ def test_a_silent_device_rests_or_grows_stale(bus: hid_bus.Bus) -> None:
         device.say(t16000m())
         assert read()
         stamped = read.stamps[0]
-        assert read() is fresh
+        assert read() == (HELD if fresh else 0)
         assert bool(read.stamps[0] > stamped) is fresh
+        read.driver.close()
+
+
+def test_a_resting_stick_is_renewed_before_its_values_go_stale(bus: hid_bus.Bus) -> None:
+    device = bus.plug(hid_samples.T16000M)
+    for stale_ms in (3, 10, 1000):
+        read = Reader()
+        read.driver.stale_ns = stale_ms * 1_000_000
+        device.say(t16000m())
+        assert read() == 1
+        gaps = []
+        for _ in range(9):
+            before = int(read.stamps[0])
+            assert read() == HELD
+            gaps.append((int(read.stamps[0]) - before) * 1e-6)
+        assert sorted(gaps)[4] < stale_ms  # the middle one: the machine may be busy
         read.driver.close()
 
 

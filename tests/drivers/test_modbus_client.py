@@ -21,7 +21,7 @@ from support import free_port, is_alive, remote_node, wait_for
 
 from drivers.base import DriverError
 from drivers.modbus_client import Modbus
-from drivers.modbus_link import Refused
+from drivers.modbus_options import Refused
 from drivers.runner import Runner
 from hilnode.health import HEALTH_WORDS, H, Health
 from hilnode.lockfree.mailbox import Mailbox
@@ -517,6 +517,21 @@ def test_a_device_that_refuses_is_degraded_not_down(running, peer):
     assert runner.health[H.STATE] == Health.DEGRADED
     assert runner.trouble.startswith("Refused: reading holding 0-1 of unit 1 at 127.0.0.1")
     assert peer.connections == 1
+
+
+def test_one_block_that_is_refused_degrades_for_as_long_as_it_is(running, peer):
+    """Others come all the while: the health does not swing with each of them."""
+    refused = lambda request: request[0] == 1  # noqa: E731 - the coils
+    peer.answer = lambda request: bytes([0x81, 2]) if refused(request) else echo(request)
+    runner, _ = running(make(peer.port, inputs=[INPUTS[1], INPUTS[5]]))
+    wait_for(lambda: runner.health[H.STATE] == Health.DEGRADED, "the driver to be degraded")
+    frames, errors, seen = int(runner.health[H.FRAMES]), int(runner.health[H.ERRORS]), set()
+    while runner.health[H.FRAMES] < frames + 20 or runner.health[H.ERRORS] < errors + 5:
+        seen.add(Health(int(runner.health[H.STATE])))
+    assert seen == {Health.DEGRADED}
+    assert "reading coil 5" in runner.trouble
+    refused = lambda request: False  # noqa: E731
+    wait_for(lambda: runner.health[H.STATE] == Health.UP, "the driver to be up")
 
 
 def test_the_watchdogs_copy_writes_beside_the_nodes_and_again_after_a_restart(foreign, closing):

@@ -7,15 +7,18 @@ import re
 import struct
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import serial.tools.list_ports
 from modbus_peers import RtuSlave, crc, mbpoll, registers, serial_cable
 from support import wait_for
 
-from drivers.base import DriverError
+from drivers.base import DriverError, OptionError
 from drivers.modbus_client import Modbus
-from drivers.modbus_link import Missing, Refused
+from drivers.modbus_link import Missing
+from drivers.modbus_options import Refused
 from drivers.modbus_server import ModbusServer
 
 LINE = {"baud": 115200, "parity": "none"}
@@ -61,6 +64,20 @@ def test_reads_and_writes(client, slave):
     assert read_both(client) == [100.0, 109.0]
     client.write(np.array([513.0]))
     assert slave.requests[-1][1] == bytes.fromhex("06 0000 0201")
+
+
+def test_found_by_what_usb_says_and_again_at_another_port(cable, slave, monkeypatch):
+    ports = [SimpleNamespace(device=cable[0], vid=0x0403, pid=0x6001, serial_number="A1")]
+    monkeypatch.setattr(serial.tools.list_ports, "comports", lambda: ports)
+    made = Modbus("plc", {"usb": "0403:6001:A1", **LINE, "inputs": [A, B], "poll_ms": 1, "timeout_ms": 150})
+    made.open()
+    assert read_both(made) == [100.0, 109.0]
+    made.close()
+    ports.clear()
+    with pytest.raises(DriverError, match="no USB serial port fits usb = 0403:6001:A1: is it plugged in"):
+        made.open()
+    with pytest.raises(OptionError, match="or usb"):
+        Modbus("plc", {"usb": "0403:6001", "port": cable[0], "inputs": [A]})
 
 
 def test_frames_are_kept_apart(client, slave):

@@ -4,16 +4,16 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from support import make_config, wait_for
 
-from drivers.base import Driver, DriverError
+from drivers.base import HELD, Driver, DriverError
 from drivers.runner import Runner
 from hilnode import supervisor
-from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile
+from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile, report
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.node import Node
 from hilnode.realtime import make_thread_hard
@@ -481,3 +481,163 @@ def test_a_stuck_driver_does_not_keep_the_next_from_being_closed(tmp_path, name)
     assert any("driver one did not let go" in line for line in said)
     assert not any("driver two" in line for line in said)
     assert DEVICES["two"].closed == 1
+
+
+# -- a call that does not return --------------------------------------------------------------------------------------
+
+
+def hang(driver: Fake, verb: str) -> threading.Event:
+    """From now on a read or write of this device does not return until the event is set."""
+    released = threading.Event()
+    setattr(driver, f"on_{verb}", lambda: released.wait(60.0))
+    return released
+
+
+@pytest.mark.parametrize("verb", ["read", "write"])
+@pytest.mark.parametrize("node", [False], indirect=True)
+def test_a_driver_that_was_up_and_hangs_says_so_and_nobody_else_notices(node, verb):
+    two = node.runners["two"].health
+    released = hang(DEVICES["one"], verb)
+    try:
+        began = time.monotonic()
+        wait_for(lambda: node.driver_states()["one"][0] == Health.DEGRADED, "the driver to be degraded")
+        assert f"its {verb} has not returned for 1 s" in node.driver_states()["one"][1]
+        (told,) = [r for r in map(report, node._health) if r.name == "one"]
+        assert (told.state, told.trouble) == ("degraded", node.driver_states()["one"][1])
+        steps, frames, writes = node.steps, int(two[H.FRAMES]), int(two[H.WRITES])
+        wait_for(lambda: node.driver_states()["one"][0] == Health.DOWN, "the driver to be down")
+        assert 4.5 < time.monotonic() - began < 15.0
+        assert node.driver_states()["two"] == (Health.UP, "")
+        assert two[H.ERRORS] == 0
+        # Four seconds of a loop at 1 kHz; the other driver reads and writes about as often.
+        assert node.steps - steps > 2000
+        assert two[H.FRAMES] - frames > 500
+        assert two[H.WRITES] - writes > 500
+        assert node.state == State.RUNNING
+    finally:
+        released.set()
+    wait_for(lambda: node.driver_states()["one"][0] == Health.UP, "the driver to be up again")
+
+
+def test_a_required_driver_that_hangs_trips_the_node(node):
+    released = hang(DEVICES["one"], "read")
+    try:
+        wait_for(lambda: node.tripped, "a trip")
+        assert "required driver" in node.tripped.sentence
+        assert "its read has not returned for 5 s" in node.driver_states()["one"][1]
+    finally:
+        released.set()
+
+
+def test_a_device_left_behind_by_a_swap_hangs_in_nobodys_record(bench):
+    b = bench()
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+    released = hang(b.driver, "read")
+    wait_for(lambda: time.monotonic_ns() - b.health[H.IN_READ] > 5e7 and b.health[H.IN_READ], "it to hang")
+    b.runner._session.leave_behind()
+    assert b.health[H.IN_READ] == 0
+    released.set()
+    wait_for(lambda: not b.runner._session.alive or b.stop(), "its end")
+    assert b.health[H.IN_READ] == 0
+
+
+# -- counting -----------------------------------------------------------------------------------------------------
+
+
+def test_every_frame_of_a_read_counts_and_what_only_holds_does_not(bench):
+    class Batches(Fake):
+        todo: ClassVar = [3, HELD, 5, 0, 1]
+
+        def read(self, values: np.ndarray, stamps: np.ndarray) -> int:
+            time.sleep(0.001)
+            if not self.todo:
+                return 0
+            frames = self.todo.pop(0)
+            if frames:
+                values[:], stamps[:] = frames, time.monotonic_ns()
+            self.refused += 2 * (frames == 5)
+            return frames
+
+    b = bench(Batches())
+    wait_for(lambda: not b.driver.todo and b.health[H.FRAMES] == 9, "nine frames")
+    assert b.health[READS].sum() == 2  # between three reads that brought some
+    assert b.health[H.ERRORS] == 2
+    assert b.inbox.take()[0] == 4  # what holds goes to the tick as well
+
+
+def test_a_write_that_fails_degrades_although_reads_go_on(bench):
+    b = bench()
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+
+    def refuse() -> None:
+        raise ValueError("the valve does not take this")
+
+    b.driver.on_write = refuse
+    wait_for(lambda: b.state == Health.DEGRADED, "the driver to be degraded")
+    frames, seen = int(b.health[H.FRAMES]), set()
+    while b.health[H.FRAMES] < frames + 50:
+        seen.add(b.state)
+    assert seen == {Health.DEGRADED}
+    b.driver.on_write = lambda: None
+    wait_for(lambda: b.state == Health.UP, "the driver to be up again")
+
+
+def test_a_device_that_falls_silent_is_degraded_until_it_speaks(bench):
+    driver = Fake()
+    driver.silent_ns = 50_000_000
+    b = bench(driver)
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+    driver.on_read = lambda: False
+    wait_for(lambda: b.state == Health.DEGRADED, "the driver to be degraded")
+    assert b.runner.trouble.startswith("nothing came for 50 ms")
+    driver.on_read = lambda: True
+    wait_for(lambda: b.state == Health.UP, "the driver to be up again")
+
+
+# -- closing ------------------------------------------------------------------------------------------------------
+
+
+class Stubborn(Fake):
+    """Cannot be closed."""
+
+    def close(self) -> None:
+        super().close()
+        raise OSError("it will not go")
+
+
+def test_a_driver_that_cannot_be_closed_is_opened_again_all_the_same(bench):
+    b = bench(Stubborn())
+    wait_for(lambda: b.state == Health.UP, "the driver to be up")
+    b.driver.there = False
+    wait_for(lambda: b.driver.closed, "the driver to be closed")
+    b.driver.there = True
+    wait_for(lambda: b.state == Health.UP, "the driver to be up again")
+    assert b.stop()
+    assert b.runner.trouble == "closing it: OSError: it will not go"
+
+
+def test_a_late_word_of_a_loss_does_not_close_the_next_connection(bench):
+    """The reader hangs in the old connection while the writer loses it and opens the next one."""
+    b = bench()
+    wait_for(lambda: b.state == Health.UP and b.health[H.WRITES], "the driver to be up")
+    hangs, released = threading.Event(), threading.Event()
+
+    def lose() -> None:
+        b.driver.on_write = lambda: None  # the next connection is good
+        raise DriverError("gone")
+
+    def late() -> bool:
+        hangs.set()
+        released.wait(60.0)
+        raise DriverError("gone, and noticed late")
+
+    b.driver.on_read = late
+    assert hangs.wait(10.0)
+    b.driver.on_write = lose
+    wait_for(lambda: b.driver.opened == 2, "the writer to open it again")
+    b.driver.on_read = lambda: True
+    released.set()
+    frames = b.health[H.FRAMES]
+    wait_for(lambda: b.health[H.FRAMES] > frames + 5, "the reader to go on")
+    assert (b.driver.opened, b.driver.closed) == (2, 1)
+    assert b.health[H.RECONNECTS] == 1

@@ -186,7 +186,7 @@ def test_the_port_is_set_as_asked(driver, plug):
 def test_a_read_without_bytes_returns_soon(driver):
     d = driver(receive=FRAME)
     began = time.monotonic()
-    assert read_once(d) is False
+    assert read_once(d) == 0
     assert 0.02 < time.monotonic() - began < 0.1 + 1.0
 
 
@@ -337,6 +337,36 @@ class Bench:
     def close(self) -> None:
         assert self.runner.stop(time.monotonic() + 5.0)
         self.inbox.close()
+
+
+def test_frames_and_refusals_of_one_read_are_all_counted(driver, plug, name):
+    """A burst that comes at once: five good, two bad, the last one good."""
+    bad = framed(7, 7)[:-1] + bytes([framed(7, 7)[-1] ^ 1])
+    bench = Bench(name, driver(opened=False, receive=FRAME))
+    try:
+        wait_for(lambda: bench.is_(Health.UP) or plug.say(framed(1, 1)), "the first value")
+        time.sleep(0.2)
+        frames, errors = int(bench.health[H.FRAMES]), int(bench.health[H.ERRORS])
+        plug.say(framed(1, 1) * 2 + bad + framed(2, 2) * 2 + bad + framed(3, 3))
+        wait_for(lambda: bench.health[H.FRAMES] >= frames + 5, "all frames")
+        assert (bench.health[H.FRAMES] - frames, bench.health[H.ERRORS] - errors) == (5, 2)
+        assert bench.is_(Health.DEGRADED)
+        assert "wrong checksum" in bench.runner.trouble
+        plug.say(framed(4, 4))
+        wait_for(lambda: bench.is_(Health.UP), "a clean frame")
+    finally:
+        bench.close()
+
+
+def test_a_device_that_falls_silent_is_degraded(driver, plug, name):
+    bench = Bench(name, driver(opened=False, receive=FRAME, silent_ms=60))
+    try:
+        wait_for(lambda: bench.is_(Health.UP) or plug.say(framed(1, 1)), "the first value")
+        wait_for(lambda: bench.is_(Health.DEGRADED), "the silence to be noticed")
+        assert bench.runner.trouble.startswith("nothing came for 60 ms")
+        wait_for(lambda: bench.is_(Health.UP) or plug.say(framed(1, 1)), "it to speak again")
+    finally:
+        bench.close()
 
 
 @pytest.mark.parametrize("outputs", [False, True])

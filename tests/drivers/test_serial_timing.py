@@ -1,15 +1,24 @@
-"""How long a byte takes from the terminal to a tick's inputs, in a running node at 1 kHz."""
+"""Times of a serial device in a running node at 1 kHz: a byte into a tick's inputs, a plug pulled and put in again."""
 
+from __future__ import annotations
+
+import contextlib
 import os
+import struct
 import subprocess
 import sys
+import threading
+import time
 import tty
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import make_config, wait_for
+from test_serial_port import Plug
 
+from hilnode.health import H
 from hilnode.node import Node
 from hilnode.row import Col
 
@@ -79,3 +88,83 @@ def latencies(rows: np.ndarray, column: int, log: Path) -> np.ndarray:
     newest = np.maximum.accumulate(seen)
     at = np.searchsorted(newest, np.arange(1, len(sent) + 1))
     return (rows[at, Col.START] - sent) * 1e-3
+
+
+STALE_MS = 20.0
+STALE = f"""stale = "default"
+stale_ms = {STALE_MS}
+default = -7.0
+"""
+
+
+@pytest.mark.timing
+def test_a_plug_that_is_pulled_acts_after_stale_ms_and_one_that_is_put_in_within_a_second(tmp_path, name):
+    gone, back = replugged(tmp_path, name, times=5, away=0.7)
+    print(f"pulled to stale: {gone} ms; put in to values: {back} ms")
+    assert max(gone) <= STALE_MS + PERIOD_US * 1e-3
+    assert max(back) <= 1000.0
+
+
+def test_a_plug_is_pulled_and_put_in_again(tmp_path, name):
+    """The same whatever the machine is busy with: the policy never acts before its time, and values come back."""
+    gone, back = replugged(tmp_path, name, times=1, away=0.1)
+    assert STALE_MS - 2.0 <= gone[0] <= 5000.0  # the last frame is up to 2 ms older than the pulling
+    assert 0.0 < back[0] <= 5000.0
+
+
+def replugged(folder: Path, name: str, times: int, away: float) -> tuple[list[float], list[float]]:
+    """From pulling the plug to the tick that uses the default, and from putting it in to the next value [ms]."""
+    plug = Plug(folder / "port")
+    text = TEXT.format(port=plug.path) + STALE
+    gone, back, pulled, put_in = [], [], [], []
+    with Node(make_config(folder, name, text)) as node, contextlib.ExitStack() as sending:
+        node.start()
+        sender = sending.enter_context(Sender(plug))
+        frames = node.runners["gauge"].health
+        for _ in range(times):
+            before = int(frames[H.FRAMES])
+            wait_for(lambda before=before: frames[H.FRAMES] > before + 100, "frames")
+            with sender.stopped():
+                plug.unplug()
+                pulled.append(time.monotonic_ns())
+                wait_for(lambda: node.last_row()["pendulum.shoulder.torque"] == -7.0, "the stale policy")
+                time.sleep(away)
+                put_in.append(time.monotonic_ns())
+                plug.plug_in()
+            wait_for(lambda: node.last_row()["pendulum.shoulder.torque"] == 1.0, "values")
+        rows = node._rows.reader(first=0, batch=40_000).read().copy()
+        column = node.schema.at_inputs + [s.name for s in node.schema.inputs].index("pendulum.shoulder.torque")
+    plug.unplug()
+    started, torque = rows[:, Col.START], rows.view(np.float64)[:, column]
+    for moments, value, into in ((pulled, -7.0, gone), (put_in, 1.0, back)):
+        for moment in moments:
+            at = np.flatnonzero((started >= moment) & (torque == value))[0]
+            into.append(float(started[at] - moment) * 1e-6)
+    return gone, back
+
+
+class Sender(threading.Thread):
+    """Says the same frame at 1 kHz, except while it is stopped."""
+
+    def __init__(self, plug: Plug) -> None:
+        super().__init__(daemon=True)
+        self._plug, self._ending, self._alone = plug, threading.Event(), threading.Lock()
+
+    def run(self) -> None:
+        body = b"\xaa\x55" + struct.pack("<d", 1.0)
+        while not self._ending.wait(0.001):
+            with self._alone, contextlib.suppress(BlockingIOError):
+                self._plug.say(body + bytes([sum(body) & 255]))
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        with self._alone:
+            yield
+
+    def __enter__(self) -> Sender:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self.join()

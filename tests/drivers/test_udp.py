@@ -307,3 +307,37 @@ def test_options_that_make_no_sense(options, says):
 def test_two_channels_of_one_name_are_refused():
     with pytest.raises(OptionError, match="'a'"):
         Udp("io", {"inputs": ["a", "a"], "listen": "127.0.0.1:5000"})
+
+
+# -- names of hosts ---------------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_looked_up_when_it_is_opened_and_never_again(peer, monkeypatch):
+    looked_up: list[object] = []
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: (looked_up.append(a), real(*a, **k))[1])
+    driver = Udp("io", {"send": f"localhost:{peer.getsockname()[1]}", "outputs": ["a"]})
+    driver.open()
+    for _ in range(5):
+        driver.write(np.ones(1))
+        assert peer.recv(100) == struct.pack("<d", 1.0)
+    assert driver._to == ("127.0.0.1", peer.getsockname()[1])
+    assert len(looked_up) == 1
+    driver.close()
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300])
+def test_a_name_that_nobody_knows_is_one_clear_line(host):
+    for options in ({"send": f"{host}:5000", "outputs": ["a"]}, {"listen": f"{host}:5000", "inputs": ["a"]}):
+        driver = Udp("io", options)
+        with pytest.raises(DriverError, match=f"{host}:5000: no such host .getent ahostsv4 {host} must know it"):
+            driver.open()
+        driver.close()
+
+
+def test_not_a_number_in_a_whole_one_is_not_sent(peer):
+    driver = Udp("io", {"send": address(peer), "outputs": ["a"], "type": "int16"})
+    driver.open()
+    with pytest.raises(ValueError, match="nan cannot be sent as a whole number: nothing is sent"):
+        driver.write(np.array([np.nan]))
+    driver.close()

@@ -1,5 +1,6 @@
 """The health record: buckets that hold what they say, percentiles as numpy's, texts that fit."""
 
+import json
 import math
 import time
 
@@ -24,6 +25,7 @@ from hilnode.health import (
     percentile,
     put_text,
     report,
+    state_of,
 )
 from hilnode.lockfree.segment import Segment
 
@@ -117,3 +119,32 @@ def test_a_node_without_drivers_has_no_reports(name):
 )
 def test_times_are_short(value, text):
     assert seconds(value) == text
+
+
+@pytest.mark.parametrize("word", [H.IN_READ, H.IN_WRITE])
+def test_a_call_that_does_not_return_is_worse_and_worse(word):
+    record, now = empty(), time.monotonic_ns()
+    record[H.STATE] = Health.UP
+    verb = "read" if word == H.IN_READ else "write"
+    for waited, health in ((0.9, Health.UP), (1.1, Health.DEGRADED), (4.9, Health.DEGRADED), (5.1, Health.DOWN)):
+        record[word] = now - int(waited * 1e9)
+        state, sentence = state_of(record, now)
+        assert state == health
+        assert sentence.startswith(f"its {verb} has not returned for {waited:.0f} s") == (health != Health.UP)
+    record[H.STATE] = Health.DOWN
+    assert state_of(record, now) == (Health.DOWN, "")  # its own trouble says more
+    record[word] = 0
+    record[H.STATE] = Health.CONNECTING
+    assert state_of(record, now) == (Health.CONNECTING, "")
+
+
+def test_a_report_has_the_histogram_of_its_periods():
+    record = empty()
+    record[H.FRAMES] = 6
+    before = record.copy()
+    record[READS.start + bucket(7_000)] = 2
+    record[READS.start + bucket(1_000_000)] = 3
+    assert report(record).periods_us == [[7.0, 2], [992.0, 3]]
+    before[READS.start + bucket(7_000)] = 2
+    assert report(record, before).periods_us == [[992.0, 3]]
+    assert json.loads(json.dumps(to_json([report(record)])))[0]["periods_us"] == [[7.0, 2], [992.0, 3]]

@@ -9,7 +9,10 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import pytest
 from support import (
     HILNODE,
@@ -28,10 +31,12 @@ from support import (
     wait_for,
 )
 
+from drivers.base import Driver, DriverError
 from hilnode import timinglog
 from hilnode.control import Word
 from hilnode.node import Node
 from hilnode.row import State
+from hilnode.signals import Signal
 
 ENDLESS_AT = """
 [[signals.stimulus]]
@@ -115,6 +120,59 @@ def test_kill_9(tmp_path, name, device):
     (fired,) = [e for e in events(tmp_path / "run") if e["event"] == "watchdog"]
     assert len(fired["failed"]) == 1
     assert "aaa" in fired["failed"][0]
+
+
+SULKY = """
+[drivers.aaa]
+kind = "test_watchdog:Sulky"
+"""
+
+
+class Sulky(Driver):
+    """A device that no safe value reaches for a long time."""
+
+    kind = "sulky"
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        super().__init__(name, options)
+        self.outputs = (Signal("x"),)
+
+    def write(self, values: np.ndarray) -> None:
+        """It takes what the node says."""
+
+    def write_safe(self, values: np.ndarray) -> None:
+        time.sleep(3.0)
+        raise DriverError("no answer")
+
+
+def test_a_device_that_does_not_answer_keeps_no_other_from_being_made_safe(tmp_path, name, device):
+    with remote_node(tmp_path, name, trouble(device.port) + SULKY) as node:
+        node.ask("arm")
+        node.ask("run")
+        device.await_live()
+        event = send(node.pid, signal.SIGKILL)
+        assert safe_after(device, event, "SIGKILL beside a device that does not answer") < 1000
+        before = len(device.got)
+        wait_for(lambda: len(device.got) >= before + 5, "the safe value to be repeated")
+        wait_for(lambda: not left_in_memory(name), "the dead node's memory to be taken away")
+    (fired,) = [e for e in events(tmp_path / "run") if e["event"] == "watchdog"]
+    assert fired["failed"] == ["aaa: no answer within 250 ms, still trying"]
+
+
+def test_it_goes_on_looking_while_a_device_does_not_answer(tmp_path, name, device):
+    """Or the node would take it for frozen, and trip for that reason as well."""
+    with remote_node(tmp_path, name, trouble(device.port) + SULKY) as node:
+        node.ask("arm")
+        node.ask("run")
+        device.await_live()
+        (watchdog,) = children(node.pid, "hilnode.watchdog")
+        send(node.pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        resumed = send(node.pid, signal.SIGCONT)
+        wait_for(lambda: node.state == "TRIPPED", "the trip")
+        wait_for(lambda: node.ask("WATCHDOG") > resumed, "the watchdog's look")
+        time.sleep(1.5)
+        assert children(node.pid, "hilnode.watchdog") == [watchdog]
 
 
 def test_stop_and_continue(node, device):

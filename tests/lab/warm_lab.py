@@ -1,11 +1,16 @@
 """Compile what the lab's tests use, outside the lab: `python warm_lab.py`. Silent if that is done."""
 
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 
 from hilnode import jit
 from hilnode.lockfree.mailbox import Mailbox
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+import warm
 
 
 def say(line: str) -> None:
@@ -20,4 +25,4 @@ def warm_mailbox() -> None:
 
 
 if __name__ == "__main__":
-    jit.warm_up("mailbox", [("the mailbox", warm_mailbox)], say)
+    jit.warm_up("lab", [("the mailbox", warm_mailbox), ("the node", warm.warm_node)], say)

@@ -385,7 +385,11 @@ class FakeNode:
 
 def _driver(kind: str, state: str, p50: float, p99: float, **more: Any) -> dict[str, Any]:
     calm = {"twin": False, "frames": 48210, "writes": 0, "errors": 0, "reconnects": 0, "swaps": 0, "age_s": 0.004}
-    return calm | {"kind": kind, "state": state, "period_p50_us": p50, "period_p99_us": p99, "trouble": ""} | more
+    return (
+        calm
+        | {"kind": kind, "state": state, "period_p50_us": p50, "period_p99_us": p99, "periods_us": [], "trouble": ""}
+        | more
+    )
 
 
 def _black_box(tick: int) -> dict[str, Any]:
