@@ -21,6 +21,7 @@ import msgpack
 import zmq
 
 from bridge.audit import Audit
+from bridge.foreign import shown, unpack_map
 from bridge.requests import OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
 
@@ -174,20 +175,27 @@ class CommandServer:
                 route.append(b"")  # a REQ socket puts an empty frame before its message
             elif len(frames) != 2:
                 raise Refused("malformed", "a request is one frame")
-            message = _unpack(frames[-1])
+            message = unpack_map(frames[-1].buffer, LARGEST)
             ident = message.get("id")
             if not isinstance(ident, (int, str)) or (isinstance(ident, str) and len(ident) > 64):
                 ident = None
                 raise Refused("malformed", "id must be a whole number or a short text")
             self._accept(route, who, ident, message)
         except Refused as error:
-            self._count(error.reason, who, str(error))
-            self._send(route, _refusal(ident, error.reason, str(error)))
+            self._refuse(route, who, ident, error)
+        except Exception as error:  # whatever a message may bring about, it must not end the commands of all others
+            self._refuse(route, who, ident, Refused("malformed", f"it can not be read: {type(error).__name__}"))
+
+    def _refuse(self, route: list[bytes], who: str, ident: Any, error: Refused) -> None:
+        self._count(error.reason, who, str(error))
+        self._send(route, _refusal(ident, error.reason, str(error)))
 
     def _accept(self, route: list[bytes], who: str, ident: Any, message: dict[str, Any]) -> None:
         version = message.get("v")
-        if version != VERSION:
-            raise Refused("version", f"this node speaks version {VERSION} of the protocol, the request has {version!r}")
+        if type(version) is not int or version != VERSION:
+            raise Refused(
+                "version", f"this node speaks version {VERSION} of the protocol, the request has {shown(version)}"
+            )
         operation, fields = check(message, self._operations)
         role = self._role(who)
         if operation.name == "hello":
@@ -267,22 +275,14 @@ class CommandServer:
             except (NotAnswered, ValueError) as error:
                 body, outcome = _refusal(job.ident, "refused", str(error)), str(error)
                 self.counts.refused["refused"] += 1
+            except Exception as error:  # a worker that died would be missing for ever
+                outcome = f"{name} failed: {type(error).__name__}"
+                body = _refusal(job.ident, "refused", outcome)
+                self.counts.refused["refused"] += 1
             if job.operation.role > Role.WATCH:
                 self._audit.done(job.client.name, job.role.name.lower(), {"op": name, **fields}, outcome, self._tick())
             self._answers.put((job.route, body))
             os.eventfd_write(self._bell, 1)
-
-
-def _unpack(frame: zmq.Frame) -> dict[str, Any]:
-    if len(frame) > LARGEST:
-        raise Refused("oversized", f"a request has at most {LARGEST} bytes, this one {len(frame)}")
-    try:
-        message = msgpack.unpackb(frame.buffer, strict_map_key=True)
-    except (ValueError, RecursionError) as error:  # all that msgpack raises at bytes that it does not like
-        raise Refused("malformed", f"not MessagePack: {type(error).__name__}") from error
-    if not isinstance(message, dict) or not all(isinstance(key, str) for key in message):
-        raise Refused("malformed", "a request is a map with text for keys")
-    return message
 
 
 def _answer(ident: Any, body: dict[str, Any]) -> bytes:

@@ -27,6 +27,7 @@ from zmq.utils.monitor import recv_monitor_message
 from bridge.audit import Audit
 from bridge.ecu_seat import Seat
 from bridge.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
+from bridge.foreign import shown
 from bridge.requests import Refused, Role
 from bridge.waiting import now
 from hilnode.control import Control, Word
@@ -162,6 +163,9 @@ class EcuLane:
                 self._take(seat, frame_of(message, seat.channels), arrived)
             except Refused as error:
                 self._refuse(identity, seat, error, frames[-1], seq)
+            except Exception as error:  # whatever a message may bring about, it must not end the lane of all others
+                refused = Refused("malformed", f"it can not be read: {type(error).__name__}")
+                self._refuse(identity, seat, refused, frames[-1], seq)
 
     def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat:
         name, user = message.get("ecu"), _user(frame)
@@ -169,7 +173,7 @@ class EcuLane:
             raise Refused("unauthorised", f"an ECU needs the role {NEEDED.name.lower()}, {user} has not got it")
         found = [s for s in self.seats if name in (None, s.name)]
         if len(found) != 1:
-            raise Refused("unknown", f"ecu = {name!r}: must be one of {', '.join(s.name for s in self.seats)}")
+            raise Refused("unknown", f"ecu = {shown(name)}: must be one of {', '.join(s.name for s in self.seats)}")
         seat = found[0]
         self._see_who_left()
         if seat.identity:

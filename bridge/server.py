@@ -23,6 +23,7 @@ from bridge.keys import KeyFileError, Keyring
 from bridge.metrics import MetricsServer
 from bridge.publisher import Publisher
 from bridge.requests import VERSION, Role
+from bridge.threads import die_together
 from hilnode.control import Word
 from hilnode.door import call, is_open
 from hilnode.realtime import keep_off
@@ -154,6 +155,7 @@ def main() -> int:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     keep_off(spec["cpu"])
+    die_together()
     try:
         bridge = Bridge(spec)
     except (BridgeError, KeyFileError) as error:
