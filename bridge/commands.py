@@ -21,12 +21,13 @@ import msgpack
 import zmq
 
 from bridge.audit import Audit
+from bridge.connections import Connections
 from bridge.foreign import shown, unpack_map
 from bridge.requests import OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
 
 LARGEST = 64 * 1024  # [bytes] of a request
-HARD_LIMIT = 1024 * 1024  # beyond this ZeroMQ itself closes the connection
+HARD_LIMIT = 4 * 1024 * 1024  # beyond this ZeroMQ itself closes the connection
 MOST_CLIENTS = 1000  # sessions that are remembered; the one longest silent is forgotten first
 MOST_WAITING = 64  # requests under way
 WORKERS = 4
@@ -95,7 +96,8 @@ class CommandServer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._urgent: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[list[bytes], bytes]] = queue.SimpleQueue()
-        self._outside: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()  # refused by the doorman
+        self._outside: queue.SimpleQueue[tuple[str, str, str]] = queue.SimpleQueue()  # refused elsewhere
+        self._connections = Connections(socket, self._count, keyed=role_of is not None)
         self._waiting = 0
         self._bell = os.eventfd(0, os.EFD_NONBLOCK)
         self._ending = False
@@ -116,12 +118,14 @@ class CommandServer:
             self._thread.join(2.0)
         for worker in self._workers:
             (self._urgent if worker is self._workers[-1] else self._jobs).put(None)
+        self._connections.look()
+        self._connections.close()
         self._audit.close(self._tick())
         self._socket.close(0)
 
-    def note_stranger(self, address: str, why: str) -> None:
-        """The doorman turned somebody away; may be called from any thread."""
-        self._outside.put((address, why))
+    def note_refusal(self, reason: str, who: str, why: str) -> None:
+        """Somebody was turned away at another place; may be called from any thread."""
+        self._outside.put((reason, who, why))
         os.eventfd_write(self._bell, 1)
 
     def losses(self) -> dict[str, int]:
@@ -134,9 +138,11 @@ class CommandServer:
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._bell, zmq.POLLIN)
+        poller.register(self._connections.monitor, zmq.POLLIN)
         while not self._ending:
             poller.poll(500)
             self._clear_bell()
+            self._connections.look()
             for _ in range(100):
                 try:
                     frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -151,8 +157,7 @@ class CommandServer:
         except BlockingIOError:
             return
         while not self._outside.empty():
-            address, why = self._outside.get()
-            self._count("unauthenticated", address, why)
+            self._count(*self._outside.get())
 
     def _send_answers(self) -> None:
         while not self._answers.empty():

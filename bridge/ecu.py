@@ -35,9 +35,9 @@ def open_lane(spec: dict[str, Any]) -> EcuLane:
         return guest.role if guest else None
 
     audit = Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None)
-    lane = EcuLane(spec, socket, role_of, audit)
+    lane = EcuLane(spec, socket, role_of, audit, keyed=doorman is not None)
     if doorman:
-        doorman.on_refusal = lane.note_stranger
+        doorman.on_refusal = lane.note_refusal
     return lane
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from bridge.audit import WRITTEN_OUT, Audit
 from bridge.client import Node
 from bridge.commands import HARD_LIMIT, LARGEST, CommandServer
 from bridge.doorman import Doorman, protect
-from bridge.keys import Keyring
+from bridge.keys import Keyring, Pair, read_client_key
 from bridge.link import NodeError
 from bridge.requests import OPERATIONS, REASONS, REQUIRED, VERSION, Operation, Role
 from hilnode.door import NotAnswered
@@ -55,7 +56,7 @@ class Bench:
             anybody=anybody,
         )
         if doorman:
-            doorman.on_refusal = self.server.note_stranger
+            doorman.on_refusal = self.server.note_refusal
         self.server.start()
 
     def _ask(self, verb: str, given: dict[str, Any]) -> Any:
@@ -190,10 +191,31 @@ def test_what_makes_no_sense_is_refused_and_counted(bench, body, reason):
 def test_a_message_beyond_the_hard_limit_costs_the_connection_alone(bench):
     greedy, polite = bench.dealer(), greeted(bench)
     greedy.setsockopt(zmq.RCVTIMEO, 300)
+    assert outcome(greedy, b"\xc1") == "malformed"  # it is there
     greedy.send(bytes(HARD_LIMIT + 1))
     with pytest.raises(zmq.Again):
         greedy.recv()
     assert outcome(polite[0], request(polite[1], 1)) == "done"
+    until(lambda: bench.server.counts.refused["oversized"] == 1, "it is counted")
+    assert bench.lines()[1]["refused"] == "oversized"
+    assert bench.lines()[1]["who"].startswith("127.0.0.1:")
+
+
+def test_a_client_that_leaves_is_none_that_was_refused(bench):
+    for _ in range(20):
+        with Node(bench.endpoint) as node:
+            node.pause()
+    socket = bench.dealer()
+    socket.send(b"\xc1")
+    socket.close(100)  # without having heard the answer
+    time.sleep(0.2)
+    assert sum(bench.server.counts.refused.values()) <= 1
+
+
+@pytest.mark.parametrize("size", [LARGEST + 1, HARD_LIMIT])
+def test_a_message_that_is_too_large_is_counted_and_told_so(bench, size):
+    assert outcome(bench.dealer(), bytes(size)) == "oversized"
+    assert bench.server.counts.refused["oversized"] == 1
 
 
 def test_several_frames_are_no_request(bench):
@@ -429,6 +451,20 @@ class TestKeys:
         until(lambda: bench.server.counts.refused["unauthenticated"] >= 1, "the stranger is counted")
         assert bench.asked == []
         assert bench.lines()[0]["refused"] == "unauthenticated"
+        bench.close()
+
+    @pytest.mark.parametrize("wrong", ["no key", "the key of another node"])
+    def test_who_does_not_get_past_the_greeting_is_counted_and_written_down(self, tmp_path, keyring, wrong):
+        """ZeroMQ closes such a connection without asking anybody."""
+        anna = read_client_key(keyring.admit("anna", Role.ADMIN))
+        bench = Bench(tmp_path, keyring=keyring)
+        other = None if wrong == "no key" else replace(anna, node=Pair.new().public)
+        with pytest.raises(NodeError, match="did not answer"):
+            Node(bench.endpoint, key=other, timeout=0.3)
+        until(lambda: bench.server.counts.refused["unauthenticated"] >= 1, "it is counted")
+        assert bench.lines()[0]["refused"] == "unauthenticated"
+        with Node(bench.endpoint, key=anna) as node:
+            assert node.pause() == 123
         bench.close()
 
     def test_a_key_that_is_taken_away_counts_no_more_even_on_an_open_line(self, tmp_path, keyring):
