@@ -21,11 +21,13 @@ import msgpack
 import zmq
 
 from bridge.audit import Audit
+from bridge.connections import Connections
+from bridge.foreign import shown, unpack_map
 from bridge.requests import OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
 
 LARGEST = 64 * 1024  # [bytes] of a request
-HARD_LIMIT = 1024 * 1024  # beyond this ZeroMQ itself closes the connection
+HARD_LIMIT = 4 * 1024 * 1024  # beyond this ZeroMQ itself closes the connection
 MOST_CLIENTS = 1000  # sessions that are remembered; the one longest silent is forgotten first
 MOST_WAITING = 64  # requests under way
 WORKERS = 4
@@ -94,7 +96,8 @@ class CommandServer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._urgent: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[list[bytes], bytes]] = queue.SimpleQueue()
-        self._outside: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()  # refused by the doorman
+        self._outside: queue.SimpleQueue[tuple[str, str, str]] = queue.SimpleQueue()  # refused elsewhere
+        self._connections = Connections(socket, self._count, keyed=role_of is not None)
         self._waiting = 0
         self._bell = os.eventfd(0, os.EFD_NONBLOCK)
         self._ending = False
@@ -115,12 +118,14 @@ class CommandServer:
             self._thread.join(2.0)
         for worker in self._workers:
             (self._urgent if worker is self._workers[-1] else self._jobs).put(None)
+        self._connections.look()
+        self._connections.close()
         self._audit.close(self._tick())
         self._socket.close(0)
 
-    def note_stranger(self, address: str, why: str) -> None:
-        """The doorman turned somebody away; may be called from any thread."""
-        self._outside.put((address, why))
+    def note_refusal(self, reason: str, who: str, why: str) -> None:
+        """Somebody was turned away at another place; may be called from any thread."""
+        self._outside.put((reason, who, why))
         os.eventfd_write(self._bell, 1)
 
     def losses(self) -> dict[str, int]:
@@ -133,9 +138,11 @@ class CommandServer:
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._bell, zmq.POLLIN)
+        poller.register(self._connections.monitor, zmq.POLLIN)
         while not self._ending:
             poller.poll(500)
             self._clear_bell()
+            self._connections.look()
             for _ in range(100):
                 try:
                     frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -150,8 +157,7 @@ class CommandServer:
         except BlockingIOError:
             return
         while not self._outside.empty():
-            address, why = self._outside.get()
-            self._count("unauthenticated", address, why)
+            self._count(*self._outside.get())
 
     def _send_answers(self) -> None:
         while not self._answers.empty():
@@ -174,20 +180,27 @@ class CommandServer:
                 route.append(b"")  # a REQ socket puts an empty frame before its message
             elif len(frames) != 2:
                 raise Refused("malformed", "a request is one frame")
-            message = _unpack(frames[-1])
+            message = unpack_map(frames[-1].buffer, LARGEST)
             ident = message.get("id")
             if not isinstance(ident, (int, str)) or (isinstance(ident, str) and len(ident) > 64):
                 ident = None
                 raise Refused("malformed", "id must be a whole number or a short text")
             self._accept(route, who, ident, message)
         except Refused as error:
-            self._count(error.reason, who, str(error))
-            self._send(route, _refusal(ident, error.reason, str(error)))
+            self._refuse(route, who, ident, error)
+        except Exception as error:  # whatever a message may bring about, it must not end the commands of all others
+            self._refuse(route, who, ident, Refused("malformed", f"it can not be read: {type(error).__name__}"))
+
+    def _refuse(self, route: list[bytes], who: str, ident: Any, error: Refused) -> None:
+        self._count(error.reason, who, str(error))
+        self._send(route, _refusal(ident, error.reason, str(error)))
 
     def _accept(self, route: list[bytes], who: str, ident: Any, message: dict[str, Any]) -> None:
         version = message.get("v")
-        if version != VERSION:
-            raise Refused("version", f"this node speaks version {VERSION} of the protocol, the request has {version!r}")
+        if type(version) is not int or version != VERSION:
+            raise Refused(
+                "version", f"this node speaks version {VERSION} of the protocol, the request has {shown(version)}"
+            )
         operation, fields = check(message, self._operations)
         role = self._role(who)
         if operation.name == "hello":
@@ -267,22 +280,14 @@ class CommandServer:
             except (NotAnswered, ValueError) as error:
                 body, outcome = _refusal(job.ident, "refused", str(error)), str(error)
                 self.counts.refused["refused"] += 1
+            except Exception as error:  # a worker that died would be missing for ever
+                outcome = f"{name} failed: {type(error).__name__}"
+                body = _refusal(job.ident, "refused", outcome)
+                self.counts.refused["refused"] += 1
             if job.operation.role > Role.WATCH:
                 self._audit.done(job.client.name, job.role.name.lower(), {"op": name, **fields}, outcome, self._tick())
             self._answers.put((job.route, body))
             os.eventfd_write(self._bell, 1)
-
-
-def _unpack(frame: zmq.Frame) -> dict[str, Any]:
-    if len(frame) > LARGEST:
-        raise Refused("oversized", f"a request has at most {LARGEST} bytes, this one {len(frame)}")
-    try:
-        message = msgpack.unpackb(frame.buffer, strict_map_key=True)
-    except (ValueError, RecursionError) as error:  # all that msgpack raises at bytes that it does not like
-        raise Refused("malformed", f"not MessagePack: {type(error).__name__}") from error
-    if not isinstance(message, dict) or not all(isinstance(key, str) for key in message):
-        raise Refused("malformed", "a request is a map with text for keys")
-    return message
 
 
 def _answer(ident: Any, body: dict[str, Any]) -> bytes:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import zmq
 from zmq.utils import z85
 
+from bridge.connections import Refusal
 from bridge.keys import Guest, KeyFileError, Keyring
 
 ADDRESS = "inproc://zeromq.zap.01"
@@ -30,7 +30,7 @@ class Doorman:
         self._socket.bind(ADDRESS)
         self._socket.setsockopt(zmq.RCVTIMEO, 200)
         self._ending = False
-        self.on_refusal: Callable[[str, str], None] = lambda _address, _why: None
+        self.on_refusal: Refusal = lambda _reason, _who, _why: None
         self._thread = threading.Thread(target=self._work, name="doorman", daemon=True)
         self._thread.start()
 
@@ -69,7 +69,7 @@ class Doorman:
         request, address, mechanism = asked[1], asked[3].decode(errors="replace"), asked[5]
         guest = self._guests.get(z85.encode(asked[6]).decode()) if mechanism == b"CURVE" and len(asked) > 6 else None
         if guest is None:
-            self.on_refusal(address, UNKNOWN)
+            self.on_refusal("unauthenticated", address, UNKNOWN)
             return [b"1.0", request, b"400", UNKNOWN.encode(), b"", b""]
         return [b"1.0", request, b"200", b"OK", guest.name.encode(), b""]
 

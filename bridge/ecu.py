@@ -16,6 +16,7 @@ from bridge.ecu_lane import EcuLane
 from bridge.endpoints import BridgeError, bound
 from bridge.keys import KeyFileError, Keyring
 from bridge.requests import Role
+from bridge.threads import die_together
 from hilnode.realtime import keep_off, make_thread_hard
 
 
@@ -34,9 +35,9 @@ def open_lane(spec: dict[str, Any]) -> EcuLane:
         return guest.role if guest else None
 
     audit = Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None)
-    lane = EcuLane(spec, socket, role_of, audit)
+    lane = EcuLane(spec, socket, role_of, audit, keyed=doorman is not None)
     if doorman:
-        doorman.on_refusal = lane.note_stranger
+        doorman.on_refusal = lane.note_refusal
     return lane
 
 
@@ -46,6 +47,7 @@ def main() -> int:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     keep_off(spec["cpu"])
+    die_together()
     make_thread_hard(-1, 0)  # only for the fine timer
     try:
         lane = open_lane(spec)

@@ -22,11 +22,12 @@ import msgpack
 import numpy as np
 import zmq
 from numpy.typing import NDArray
-from zmq.utils.monitor import recv_monitor_message
 
 from bridge.audit import Audit
+from bridge.connections import Connections
 from bridge.ecu_seat import Seat
 from bridge.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
+from bridge.foreign import shown
 from bridge.requests import Refused, Role
 from bridge.waiting import now
 from hilnode.control import Control, Word
@@ -62,7 +63,13 @@ class EcuLane:
     """
 
     def __init__(
-        self, spec: dict[str, Any], socket: zmq.Socket[bytes], role_of: Callable[[str], Role | None], audit: Audit
+        self,
+        spec: dict[str, Any],
+        socket: zmq.Socket[bytes],
+        role_of: Callable[[str], Role | None],
+        audit: Audit,
+        *,
+        keyed: bool,
     ) -> None:
         warm_up()
         node = spec["node"]
@@ -74,9 +81,10 @@ class EcuLane:
         self._grant[0] = spec["step_op"]
         self._lockstep = spec["pace"] == LOCKSTEP
         self._socket, self._role_of, self._audit = socket, role_of, audit
+        self._outside: queue.SimpleQueue[tuple[str, str, str]] = queue.SimpleQueue()
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # so that what can not be sent is an error
         self._fd = int(socket.getsockopt(zmq.FD))
-        self._monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._connections = Connections(socket, self.note_refusal, keyed=keyed)
         self.seats: list[Seat] = [Seat(e, k, spec, self._schema) for k, e in enumerate(spec["ecus"])]
         self._by_identity: dict[bytes, Seat] = {}
         self._reader = self._rows.reader(first=max(0, len(self._rows) - 1), batch=64)
@@ -84,11 +92,10 @@ class EcuLane:
         self._last_number = -1
         self._node = self._control[Word.PID]
         self._look_due = self._report_due = self._row_at = now()
-        self._strangers: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
-    def note_stranger(self, address: str, why: str) -> None:
-        """The doorman turned somebody away; may be called from any thread."""
-        self._strangers.put((address, why))
+    def note_refusal(self, reason: str, who: str, why: str) -> None:
+        """Somebody was turned away before a message; may be called from any thread."""
+        self._outside.put((reason, who, why))
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -124,9 +131,11 @@ class EcuLane:
         return max(POLL_S, 1e-9 * (self._row_at + self._control[Word.PERIOD] - moment))
 
     def _report(self, moment: int) -> None:
-        while not self._strangers.empty():
-            address, why = self._strangers.get()
-            self._audit.refused(address, "unauthenticated", why, self._control[Word.TICK])
+        while not self._outside.empty():
+            reason, who, why = self._outside.get()
+            self._audit.refused(who, reason, why, self._control[Word.TICK])
+            for seat in self.seats:
+                seat.refused()
         for seat in self.seats:
             seat.report()
             if seat.identity and (self._silent(seat, moment) or not self._is_allowed(seat.user)):
@@ -139,7 +148,7 @@ class EcuLane:
         for seat in self.seats:
             seat.leave()
         self._audit.close(self._control[Word.TICK])
-        self._socket.disable_monitor()
+        self._connections.close()
         self._socket.close()
 
     # -- from an ECU --------------------------------------------------------------------------------------------------
@@ -162,6 +171,9 @@ class EcuLane:
                 self._take(seat, frame_of(message, seat.channels), arrived)
             except Refused as error:
                 self._refuse(identity, seat, error, frames[-1], seq)
+            except Exception as error:  # whatever a message may bring about, it must not end the lane of all others
+                refused = Refused("malformed", f"it can not be read: {type(error).__name__}")
+                self._refuse(identity, seat, refused, frames[-1], seq)
 
     def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat:
         name, user = message.get("ecu"), _user(frame)
@@ -169,7 +181,7 @@ class EcuLane:
             raise Refused("unauthorised", f"an ECU needs the role {NEEDED.name.lower()}, {user} has not got it")
         found = [s for s in self.seats if name in (None, s.name)]
         if len(found) != 1:
-            raise Refused("unknown", f"ecu = {name!r}: must be one of {', '.join(s.name for s in self.seats)}")
+            raise Refused("unknown", f"ecu = {shown(name)}: must be one of {', '.join(s.name for s in self.seats)}")
         seat = found[0]
         self._see_who_left()
         if seat.identity:
@@ -186,8 +198,7 @@ class EcuLane:
 
     def _see_who_left(self) -> None:
         """Connections that were closed since the last time: whose they were shows in the number of their descriptor."""
-        while self._monitor.poll(0):
-            closed = recv_monitor_message(self._monitor, zmq.NOBLOCK)["value"]
+        for closed in self._connections.look():
             for seat in self.seats:
                 if seat.identity and seat.descriptor == closed:
                     self._leave(seat)

@@ -16,6 +16,8 @@ from hilnode.health import READS, H, Health, Records, bucket
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.row import Col, Schema
 
+MOST_LOST = 2**63 - 1  # what the word holds: sequence numbers are the ECU's own, and may leap
+
 
 class Seat:
     """The place of one ECU: its driver `ecu["name"]`, the line number `number`."""
@@ -65,7 +67,8 @@ class Seat:
         if self._ack >= 0:
             if frame.seq <= self._ack:
                 raise Refused("replayed", f"seq = {frame.seq}: must be above {self._ack}")
-            self.line[E.LOST] += frame.seq - self._ack - 1
+            lost = self.line[E.LOST] + frame.seq - self._ack - 1
+            self.line[E.LOST] = min(lost, MOST_LOST)
         self._ack, self._ack_t, self._heard = frame.seq, frame.t, arrived * 1e-9
         self.line[E.HEARD], self.line[E.SEQ] = arrived, frame.seq
         self.line[E.SEATED] = 1

@@ -18,11 +18,13 @@ from typing import Any
 
 import msgpack
 
+from bridge.foreign import shown, unpack_map
 from bridge.requests import Refused
 
 VERSION = 1
 LARGEST = 64 * 1024  # [bytes] of a message from an ECU
 MOST_STEPS = 1_000_000  # granted in one message
+LONGEST_CLOCK = 9e9  # [s] 285 years: in nanoseconds it fits into 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,11 @@ class Frame:
 
 def unpack(body: bytes | memoryview) -> dict[str, Any]:
     """The map in a message, with what every message needs; `Refused` says what is wrong with it."""
-    if len(body) > LARGEST:
-        raise Refused("oversized", f"a message has at most {LARGEST} bytes, this one {len(body)}")
-    try:
-        message = msgpack.unpackb(body, strict_map_key=True)
-    except (ValueError, RecursionError) as error:
-        raise Refused("malformed", f"not MessagePack: {type(error).__name__}") from error
-    if not isinstance(message, dict):
-        raise Refused("malformed", "a message is a map")
-    if message.get("v") != VERSION:
+    message = unpack_map(body, LARGEST)
+    version = message.get("v")
+    if type(version) is not int or version != VERSION:
         raise Refused(
-            "version", f"this node speaks version {VERSION} of the ECU lane, the message has {message.get('v')!r}"
+            "version", f"this node speaks version {VERSION} of the ECU lane, the message has {shown(version)}"
         )
     return message
 
@@ -60,14 +56,16 @@ def frame_of(message: dict[str, Any], names: Mapping[str, int]) -> Frame:
     seq, t = message.get("seq"), message.get("t")
     if type(seq) is not int or not 0 <= seq < 2**63:
         raise Refused("malformed", "seq must be a whole number from 0 on")
-    if t is None or not _is_number(t):
-        raise Refused("malformed", "t must be a number: the ECU's own clock in seconds")
+    if t is None or not _is_clock(t):
+        raise Refused("malformed", f"t must be the ECU's own clock in seconds, a number within {LONGEST_CLOCK:g}")
     step = message.get("step", 0)
     if type(step) is not int or not 0 <= step <= MOST_STEPS:
         raise Refused("malformed", f"step must be a whole number from 0 to {MOST_STEPS}")
     ack, ack_t = message.get("ack", -1), message.get("ack_t", math.nan)
-    if type(ack) is not int or not (type(ack_t) is float or _is_number(ack_t)):
-        raise Refused("malformed", "ack must be a whole number and ack_t a number")
+    if type(ack) is not int or not (_is_clock(ack_t) or (type(ack_t) is float and math.isnan(ack_t))):
+        raise Refused(
+            "malformed", f"ack must be a whole number and ack_t in seconds, a number within {LONGEST_CLOCK:g}"
+        )
     channels, values = _values(message.get("values"), names)
     return Frame(seq, float(t), channels, values, ack, float(ack_t), step)
 
@@ -78,7 +76,7 @@ def _values(given: Any, names: Mapping[str, int]) -> tuple[Sequence[int], Sequen
     if isinstance(given, dict):
         for name in given:
             if name not in names:
-                raise Refused("malformed", f"values: no channel {name!r}, there is {', '.join(names)}")
+                raise Refused("malformed", f"values: no channel {shown(name)}, there is {', '.join(names)}")
         channels, values = [names[name] for name in given], list(given.values())
     elif isinstance(given, list) and len(given) == len(names):
         channels, values = list(range(len(given))), given
@@ -92,6 +90,11 @@ def _values(given: Any, names: Mapping[str, int]) -> tuple[Sequence[int], Sequen
 def _is_number(x: Any) -> bool:
     """A number that a float64 can hold; NaN is one on the wire: the tick flags it like that of any device."""
     return type(x) is float or (type(x) is int and abs(x) < 2**1023)
+
+
+def _is_clock(t: Any) -> bool:
+    """A moment in seconds that fits, counted in nanoseconds, into 64 bits."""
+    return _is_number(t) and abs(t) <= LONGEST_CLOCK
 
 
 def refusal(reason: str, why: str, seq: int | None) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zmq
 
+from bridge.audience import HIGH_WATER
 from bridge.commands import HARD_LIMIT
 from bridge.doorman import protect
 from bridge.keys import Keyring
-from bridge.publisher import HIGH_WATER
 
+MOST_REQUESTS = 64  # of one client that ZeroMQ takes before they are read: they may be as large as it lets in
 MOST_ANSWERS = 1000  # kept for a client that does not read them
 
 
@@ -19,16 +20,17 @@ class BridgeError(RuntimeError):
 def bound(
     context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring | None, kind: int, key: str, endpoint: str
 ) -> zmq.Socket[bytes]:
-    """A PUB or ROUTER socket at `endpoint`; `key` is what the user wrote it to."""
+    """An XPUB or ROUTER socket at `endpoint`; `key` is what the user wrote it to."""
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 200)
     socket.setsockopt(zmq.IPV6, "[" in endpoint)
     if keyring:
         protect(socket, keyring)
-    if kind == zmq.PUB:
+    socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+    if kind == zmq.XPUB:
         socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
     else:
-        socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+        socket.setsockopt(zmq.RCVHWM, MOST_REQUESTS)
         socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
         socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
     try:

@@ -1,6 +1,7 @@
 """The publisher: sends the rows, and what else there is to tell, to whoever subscribes.
 
-A slow subscriber loses messages (its high-water mark), never the node; a slow publisher loses rows and says how many.
+A slow subscriber loses messages, and it is counted how many; the node does not notice. A slow publisher loses rows and
+says how many.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import zmq
 from numpy.typing import NDArray
 
+from bridge.audience import Audience
 from bridge.black_boxes import SAMPLE_NS, BlackBoxes
 from bridge.sights_teller import NoSights, SightsTeller
 from bridge.waiting import await_rows, now
@@ -34,13 +35,12 @@ DRIVERS_NS = 200_000_000  # between two messages about the drivers
 SECOND_NS = 1_000_000_000
 MOST_SUMMED = 20_000  # rows in one message of statistics: a free run makes more of them in a second
 WINDOW = 5  # messages about the drivers back: what their periods are taken over
-HIGH_WATER = 10_000  # messages kept for a slow subscriber
 
 
 class Publisher:
-    """Publishes one node on a bound PUB socket. `spec` comes from the node: see `Node._bridge_spec`."""
+    """Publishes one node to its audience. `spec` comes from the node: see `Node._bridge_spec`."""
 
-    def __init__(self, spec: dict[str, Any], socket: zmq.Socket[bytes]) -> None:
+    def __init__(self, spec: dict[str, Any], audience: Audience) -> None:
         schema = Schema.from_dict(spec["schema"])
         self.control = Control.attach(spec["node"])
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=schema.hash)
@@ -52,11 +52,12 @@ class Publisher:
         self.drivers = Records(spec["node"])
         self.past: deque[NDArray[np.int64]] = deque([self.drivers.table.copy()], maxlen=WINDOW)
         self.drivers_due = now() + DRIVERS_NS
-        self.socket = socket
+        self.audience, self._send = audience, audience.send
         self._parameters = spec["parameters"]
         self._ecu_lane = spec["ecu_lane"]
         self._timing: dict[str, Any] = {}
         self._lost = 0
+        self._dropped: dict[str, int] = {}  # messages that did not fit, by subscriber
         self._ecus: list[str] = spec["ecus"]
         self._lines = Lines.attach(spec["node"]) if self._ecus else None
         layout = spec["sights"]
@@ -87,9 +88,14 @@ class Publisher:
             "overruns": self.control[Word.OVERRUNS],
             "state": State(self.control[Word.STATE]).name.lower(),
             "lost": self._lost,
+            "dropped": self._dropped,
             "timing": self._timing,
             "drivers": {r.name: r.as_dict() for r in self.drivers.reports()},
+            "ecus": self._ecu_reports(),
         }
+
+    def _ecu_reports(self) -> dict[str, Any]:
+        return {name: self._lines.report(k).as_dict() for k, name in enumerate(self._ecus)} if self._lines else {}
 
     def work(self, report: Callable[[], dict[str, Any]]) -> None:
         """Until the node ends or dies. `report` tells once a second what the rest of the bridge has counted."""
@@ -115,6 +121,7 @@ class Publisher:
             if moment >= self.drivers_due:
                 self.drivers_due = moment + DRIVERS_NS
                 self._tell_devices(moment)
+                self.audience.look()
         self._send_rows(reader.read())
         self._tell_happenings()
 
@@ -128,7 +135,7 @@ class Publisher:
         await_rows(self.rows.view, reader.next, due, max(moment, due) + SLOW_POLL_NS, POLL_NS)
 
     def _send_rows(self, rows: NDArray[np.int64]) -> None:
-        send, packer, every = self.socket.send_multipart, self.packer, self.every
+        send, packer, every = self._send, self.packer, self.every
         for row in rows:
             if self.send_raw:
                 send(packer.raw(row))
@@ -156,36 +163,37 @@ class Publisher:
         rows = np.concatenate(self._headers)
         self._timing, self._lost = timing_of(rows, lost), lost
         time, tick = rows[-1, Col.WAKE] * 1e-9, int(rows[-1, Col.TICK])
-        self.socket.send_multipart(self.packer.pack("timing", time, tick, self._timing))
+        self._send(self.packer.pack("timing", time, tick, self._timing))
         self._headers.clear()
         self._waiting = 0
 
     def _tell_second(self, moment: int, lost: int, counted: dict[str, Any]) -> None:
         """What is told once a second, also while the plant stands: somebody may just have come."""
         time, tick = moment * 1e-9, self.control[Word.TICK]
-        self.socket.send_multipart(self.packer.schema(time, tick))
-        self.socket.send_multipart(self.packer.pack("bridge", time, tick, {"lost": lost, **counted}))
+        self._send(self.packer.schema(time, tick))
+        self._dropped = self.audience.dropped()
+        body = {"lost": lost, "dropped": self._dropped, **counted}
+        self._send(self.packer.pack("bridge", time, tick, body))
         if self._seconds % self.packer.scene_every == 0:
-            self.socket.send_multipart(self.packer.scene(time, tick))
+            self._send(self.packer.scene(time, tick))
         self._seconds += 1
 
     def _tell_happenings(self) -> None:
         while not self.happenings.empty():
             event = self.happenings.get()
-            self.socket.send_multipart(self.packer.event(event))
+            self._send(self.packer.event(event))
         while not self.sights.messages.empty():
-            self.socket.send_multipart(self.sights.messages.get())
+            self._send(self.sights.messages.get())
 
     def _tell_devices(self, moment: int) -> None:
         """How the drivers and the ECUs are doing, a few times a second; periods are those of the last second."""
         time, tick = moment * 1e-9, self.control[Word.TICK]
         if reports := self.drivers.reports(since=self.past[0]):
-            self.socket.send_multipart(self.packer.drivers(time, tick, reports))
+            self._send(self.packer.drivers(time, tick, reports))
         self.past.append(self.drivers.table.copy())
         if self._lines:
-            body = {name: self._lines.report(k).as_dict() for k, name in enumerate(self._ecus)}
-            self.socket.send_multipart(self.packer.pack("ecu", time, tick, {"ecus": body}))
+            self._send(self.packer.pack("ecu", time, tick, {"ecus": self._ecu_reports()}))
 
     def close(self) -> None:
         self.sights.close()
-        self.socket.close()
+        self.audience.close()

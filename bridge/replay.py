@@ -16,6 +16,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from bridge.audience import Audience
 from bridge.audit import Audit
 from bridge.commands import CommandServer
 from bridge.doorman import Doorman
@@ -31,6 +32,7 @@ from hilnode.row import Col
 
 NAP = 0.001  # [s] between two looks for rows that are due
 PATIENT_NAP = 0.02  # [s] while it stands
+LOOK_NS = 200_000_000  # between two looks at who subscribes
 TELL_NS = 1_000_000_000  # between two messages of schema, timing and bridge
 
 
@@ -56,11 +58,16 @@ class Replay:
         self._recent: list[NDArray[np.int64]] = []
         self._last: NDArray[np.int64] | None = None  # row that was sent
         self._tell_at = 0
-        self._told = 0
+        self._told = self._look_at = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         keyring = Keyring(keys) if keys else None
         self._doorman = Doorman(self._context, keyring) if keyring else None
-        self._socket = bound(self._context, keyring, zmq.PUB, "--publish", publish)
+        self._audience = Audience(
+            bound(self._context, keyring, zmq.XPUB, "--publish", publish),
+            keyed=keyring is not None,
+            is_welcome=lambda user: self._doorman is None or self._role_of(user) is not None,
+            refused=lambda reason, who, why: self._server.note_refusal(reason, who, why),
+        )
         self._server = CommandServer(
             bound(self._context, keyring, zmq.ROUTER, "--commands", commands),
             ask=_not_here,
@@ -80,7 +87,7 @@ class Replay:
             operations=REPLAY_OPERATIONS,
         )
         if self._doorman:
-            self._doorman.on_refusal = self._server.note_stranger
+            self._doorman.on_refusal = self._server.note_refusal
 
     def _role_of(self, who: str) -> Role | None:
         guest = self._doorman.guest(who) if self._doorman else None
@@ -142,7 +149,7 @@ class Replay:
             self._tell(time.monotonic_ns())
         finally:
             self._server.close()
-            self._socket.close()
+            self._audience.close()
             if self._doorman:
                 self._doorman.close()
             self._context.term()
@@ -157,14 +164,17 @@ class Replay:
         for row, events in self.player.take(now):
             for event in events:
                 told = {k: v for k, v in event.items() if k not in ("number", "order")}
-                self._socket.send_multipart(self.packer.event({"value": None, **told}))
-            self._socket.send_multipart(self.packer.raw(row))
+                self._audience.send(self.packer.event({"value": None, **told}))
+            self._audience.send(self.packer.raw(row))
             if row[Col.TICK] % every == 0 or not self.player.playing:
-                self._socket.send_multipart(self.packer.state(row))
+                self._audience.send(self.packer.state(row))
             self._recent.append(row)
             self._last = row
+        if now >= self._look_at:
+            self._look_at = now + LOOK_NS
+            self._audience.look()
         for topic, body in self.sights.look(self.player.tick, now):
-            self._socket.send_multipart(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
+            self._audience.send(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
         if now >= self._tell_at:
             self._tell_at = now + TELL_NS
             self._tell(now)
@@ -174,19 +184,23 @@ class Replay:
         """What is told once a second."""
         rows, self._recent = self._recent, []
         if not rows and self._last is not None:  # it stands: for who has just come
-            self._socket.send_multipart(self.packer.raw(self._last))
-            self._socket.send_multipart(self.packer.state(self._last))
+            self._audience.send(self.packer.raw(self._last))
+            self._audience.send(self.packer.state(self._last))
         tick = self.player.tick
         time_s = rows[-1][Col.WAKE] * 1e-9 if rows else now * 1e-9
-        self._socket.send_multipart(self.packer.schema(time_s, tick))
+        self._audience.send(self.packer.schema(time_s, tick))
         if rows:
-            self._socket.send_multipart(self.packer.timing(np.array(rows), 0))
+            self._audience.send(self.packer.timing(np.array(rows), 0))
         if self._told % self.packer.scene_every == 0:
-            self._socket.send_multipart(self.packer.scene(float(time_s), tick))
+            self._audience.send(self.packer.scene(float(time_s), tick))
         self._told += 1
-        counted = {"commands": self._server.counts.as_dict(), "losses": self._server.losses()}
+        counted = {
+            "dropped": self._audience.dropped(),
+            "commands": self._server.counts.as_dict(),
+            "losses": self._server.losses(),
+        }
         lost = int(self.run.progress.get("lost_rows", 0))
-        self._socket.send_multipart(
+        self._audience.send(
             self.packer.pack("bridge", float(time_s), tick, {"lost": lost, **counted, "replay": self.status()})
         )
 

@@ -163,7 +163,8 @@ class RowRecorder:
         next_tick = int(rows[-1, Col.TICK]) + 1 if len(rows) else self._row_reader.next
         happened = [item for tick, item in self._happened if last or tick < next_tick]
         self._pending, self._happened = [], self._happened[len(happened) :]
-        if not len(rows) and not happened:
+        shown = self._sights.take() if self._sights else []  # also while the plant stands: it would wait for ever
+        if not len(rows) and not happened and not shown:
             return
         parts: list[Messages] = []
         times = rows[:, Col.WAKE] + self._offset
@@ -173,7 +174,8 @@ class RowRecorder:
         if happened:
             parts.append(uneven_messages(EVENTS_ID, happened))
             self._last_time = self._last_time or happened[-1][1]
-        if self._sights and (shown := self._sights.take()):
+        if shown:
+            self._last_time = self._last_time or shown[-1][1]
             parts.append(uneven_messages(SIGHTS_ID, shown))
         counts, what = self._counted(len(rows), len(happened))
         progress = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -231,8 +232,7 @@ class Run:
 
     def _unpacked(self, number: int) -> bytes | None:
         head = self.chunks[number]
-        self._file.seek(head.data.offset)
-        packed = self._file.read(head.data.length)
+        packed = os.pread(self._file.fileno(), head.data.length, head.data.offset)  # several threads may read
         try:
             if head.compression == "zstd":
                 data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=head.size)

@@ -15,6 +15,7 @@ from typing import Any
 
 import zmq
 
+from bridge.audience import Audience
 from bridge.audit import Audit
 from bridge.commands import CommandServer
 from bridge.doorman import Doorman
@@ -23,6 +24,7 @@ from bridge.keys import KeyFileError, Keyring
 from bridge.metrics import MetricsServer
 from bridge.publisher import Publisher
 from bridge.requests import VERSION, Role
+from bridge.threads import die_together
 from hilnode.control import Word
 from hilnode.door import call, is_open
 from hilnode.realtime import keep_off
@@ -65,9 +67,19 @@ class Bridge:
         self._node: str = spec["node"]
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
-        self.publisher = Publisher(spec, bound(self.context, self.keyring, zmq.PUB, "bridge.publish", spec["publish"]))
+        self.publisher = Publisher(spec, self._audience(spec))
         self.commands = self._command_server(spec)
         self.metrics = self._metrics_server(spec)
+
+    def _audience(self, spec: dict[str, Any]) -> Audience:
+        socket = bound(self.context, self.keyring, zmq.XPUB, "bridge.publish", spec["publish"])
+        doorman = self.doorman
+        return Audience(
+            socket,
+            keyed=doorman is not None,
+            is_welcome=lambda user: doorman is None or doorman.guest(user) is not None,
+            refused=lambda reason, who, why: self.commands.note_refusal(reason, who, why),
+        )
 
     def _command_server(self, spec: dict[str, Any]) -> CommandServer:
         doorman, node = self.doorman, spec["node"]
@@ -97,7 +109,7 @@ class Bridge:
             anybody=Role[spec["role"].upper()],
         )
         if doorman:
-            doorman.on_refusal = server.note_stranger
+            doorman.on_refusal = server.note_refusal
         return server
 
     def _metrics_server(self, spec: dict[str, Any]) -> MetricsServer | None:
@@ -154,6 +166,7 @@ def main() -> int:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     keep_off(spec["cpu"])
+    die_together()
     try:
         bridge = Bridge(spec)
     except (BridgeError, KeyFileError) as error:

@@ -113,8 +113,8 @@ def _line(end: socket.socket) -> bytes:
     return bytes(got)
 
 
-def call(node: str, verb: str, **given: Any) -> Any:
-    """Ask a running node for something."""
+def call(node: str, verb: str, /, **given: Any) -> Any:
+    """Ask a running node for something; `given` may have any names."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(ANSWERED_WITHIN)
         try:

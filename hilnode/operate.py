@@ -5,6 +5,7 @@ Each answer is the tick it took effect at.
 
 from __future__ import annotations
 
+import threading
 import time
 
 from hilnode.assemble import fault_params, wave_params
@@ -29,6 +30,7 @@ class Operate:
         self._n_in = len(schema.inputs)
         self._dt_ns = schema.dt_ns
         self._parameters = parameters
+        self._slots = threading.RLock()
         self._fault_slots = set(range(len(wiring.faults), SLOTS))
         self._stimulus_slots = set(range(len(wiring.stimuli), SLOTS))
 
@@ -120,18 +122,20 @@ class Operate:
         return self._empty(Op.STIMULUS, self._stimulus_slots, slot)
 
     def _fill(self, op: Op, slots: set[int], signal: int, seed: int, params: tuple[int, list[float]]) -> int:
-        if not slots:
-            raise RuntimeError(f"all {SLOTS} slots are in use: take one away first")
-        slot = min(slots)
-        self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed % 2**53), *params[1]])
-        slots.remove(slot)
+        with self._slots:  # two who ask at the same time must not get the same one
+            if not slots:
+                raise RuntimeError(f"all {SLOTS} slots are in use: take one away first")
+            slot = min(slots)
+            self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed % 2**53), *params[1]])
+            slots.remove(slot)
         return slot
 
     def _empty(self, op: Op, slots: set[int], slot: int) -> int:
-        if slot in slots or not 0 <= slot < SLOTS:
-            raise KeyError(f"slot {slot} is not in use")
-        tick = self._lane.ask(op, slot).tick
-        slots.add(slot)
+        with self._slots:
+            if slot in slots or not 0 <= slot < SLOTS:
+                raise KeyError(f"slot {slot} is not in use")
+            tick = self._lane.ask(op, slot).tick
+            slots.add(slot)
         return tick
 
     def advance(self, count: int = 1, *, timeout: float = 2.0) -> None:

@@ -23,8 +23,10 @@ import numpy as np
 import zmq
 from bench_plants import BODIES, SIGNALS
 
+from bridge.audience import Audience
 from bridge.ecu_client import Ecu
-from bridge.publisher import HIGH_WATER, Publisher
+from bridge.endpoints import bound
+from bridge.publisher import Publisher
 from hilnode.realtime import keep_off
 from hilnode.row import Col, Schema
 from hilnode.signals import Signal
@@ -130,11 +132,9 @@ def collect(endpoint: str, cpu: str) -> dict[str, Any]:
 
 
 def publish(node: str, endpoint: str) -> dict[str, Any]:
-    socket: zmq.Socket[bytes] = zmq.Context().socket(zmq.PUB)
-    socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
-    socket.bind(endpoint)
+    audience = Audience(bound(zmq.Context(), None, zmq.XPUB, "publish", endpoint))
     spec = {"node": node, "schema": WIDE_SCHEMA.as_dict(), "scene": [], "state_hz": 100.0, "raw": True}
-    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, socket)
+    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, audience)
     print("ready", flush=True)
     publisher.work(dict)
     return {}

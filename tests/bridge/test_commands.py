@@ -1,26 +1,29 @@
 """The command server by itself: who is let through, what is counted, and that nothing else gets to the node."""
 
-import itertools
 import json
+import math
 import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import pytest
 import zmq
+from mutations import decoded, mutated, packed_pairs
 
 from bridge.audit import WRITTEN_OUT, Audit
 from bridge.client import Node
 from bridge.commands import HARD_LIMIT, LARGEST, CommandServer
 from bridge.doorman import Doorman, protect
-from bridge.keys import Keyring
+from bridge.keys import Keyring, Pair, read_client_key
 from bridge.link import NodeError
-from bridge.requests import OPERATIONS, REASONS, VERSION, Role
+from bridge.requests import OPERATIONS, REASONS, REQUIRED, VERSION, Operation, Role
 from hilnode.door import NotAnswered
 
 
@@ -53,7 +56,7 @@ class Bench:
             anybody=anybody,
         )
         if doorman:
-            doorman.on_refusal = self.server.note_stranger
+            doorman.on_refusal = self.server.note_refusal
         self.server.start()
 
     def _ask(self, verb: str, given: dict[str, Any]) -> Any:
@@ -167,6 +170,8 @@ def test_a_message_that_is_sent_again_has_no_effect(bench):
         (b"\xc1", "malformed"),
         (msgpack.packb([1, 2]), "malformed"),
         (msgpack.packb({1: 2}), "malformed"),
+        (b"\x84\xa1v\x01\xa2id\x01\xa2op\xa5hello\xa2op\xa4stop", "malformed"),  # two operations at once
+        (msgpack.packb({"v": True, "id": 1, "op": "hello"}), "version"),
         (msgpack.packb({"v": 1, "id": [1], "op": "arm"}), "malformed"),
         (msgpack.packb({"v": 2, "id": 1, "op": "hello"}), "version"),
         (msgpack.packb({"v": 1, "id": 1, "op": "explode"}), "unknown"),
@@ -186,10 +191,31 @@ def test_what_makes_no_sense_is_refused_and_counted(bench, body, reason):
 def test_a_message_beyond_the_hard_limit_costs_the_connection_alone(bench):
     greedy, polite = bench.dealer(), greeted(bench)
     greedy.setsockopt(zmq.RCVTIMEO, 300)
+    assert outcome(greedy, b"\xc1") == "malformed"  # it is there
     greedy.send(bytes(HARD_LIMIT + 1))
     with pytest.raises(zmq.Again):
         greedy.recv()
     assert outcome(polite[0], request(polite[1], 1)) == "done"
+    until(lambda: bench.server.counts.refused["oversized"] == 1, "it is counted")
+    assert bench.lines()[1]["refused"] == "oversized"
+    assert bench.lines()[1]["who"].startswith("127.0.0.1:")
+
+
+def test_a_client_that_leaves_is_none_that_was_refused(bench):
+    for _ in range(20):
+        with Node(bench.endpoint) as node:
+            node.pause()
+    socket = bench.dealer()
+    socket.send(b"\xc1")
+    socket.close(100)  # without having heard the answer
+    time.sleep(0.2)
+    assert sum(bench.server.counts.refused.values()) <= 1
+
+
+@pytest.mark.parametrize("size", [LARGEST + 1, HARD_LIMIT])
+def test_a_message_that_is_too_large_is_counted_and_told_so(bench, size):
+    assert outcome(bench.dealer(), bytes(size)) == "oversized"
+    assert bench.server.counts.refused["oversized"] == 1
 
 
 def test_several_frames_are_no_request(bench):
@@ -245,48 +271,153 @@ def test_a_flood_of_nonsense_is_counted_and_does_not_fill_the_disk(bench):
     assert sum(line.get("count", 1) for line in lines) == 5001
 
 
-def fuzz(bench: Bench, count: int) -> int:
-    """Mutated requests of all kinds; how many were sent. Their session is right, so that only their form protects."""
+SAMPLES = {"text": "a.b", "number": 0.5, "count": 2, "slot": 1, "table": {"a.b": 1.0}, "tables": [{"signal": "a.b"}]}
+
+
+class Judge:
+    """What a message says, read by another decoder than the server's and judged by the protocol's own words.
+
+    `effects` counts the requests that a node may have been asked for: operation and fields, to the last bit.
+    """
+
+    def __init__(self, session: int) -> None:
+        self.effects: Counter[tuple[str, str]] = Counter()
+        self.session, self.last, self.greetings = session, 0, 1
+
+    def hear(self, body: bytes) -> None:
+        message = decoded(body)
+        if not isinstance(message, dict) or not all(self._is("text", key) for key in message):
+            return
+        given = {k: v for k, v in message.items() if k not in ("v", "session", "seq", "id", "op")}
+        operation = OPERATIONS.get(message["op"]) if type(message.get("op")) is str else None
+        if type(message.get("v")) is not int or message["v"] != 1:
+            return
+        if operation is None or not self._is_new(message) or not self._fits(operation, given):
+            return
+        self.last = message["seq"]
+        told = {k: v for k, v in given.items() if v is not None}
+        defaults = {k: f.default for k, f in operation.fields.items() if f.default not in (None, REQUIRED)}
+        if operation.name not in ("scene", "losses"):  # the server answers these itself
+            self.effects[effect(operation.name, defaults | told)] += 1
+
+    def _is_new(self, message: dict[str, Any]) -> bool:
+        ident, seq = message.get("id"), message.get("seq")
+        good = isinstance(ident, int) or (isinstance(ident, str) and len(ident) <= 64)
+        return good and message.get("session") == self.session and type(seq) is int and self.last < seq < 2**63
+
+    def _fits(self, operation: Operation, given: dict[str, Any]) -> bool:
+        fields = operation.fields
+        needed = {k for k, f in fields.items() if f.default is REQUIRED}
+        if not needed <= given.keys() or (given.keys() - fields.keys() and not operation.open):
+            return False
+        return all(
+            self._is(fields[k].type, v) or (v is None and fields[k].default is None)
+            if k in fields
+            else self._is("number", v)
+            for k, v in given.items()
+        )
+
+    def _is(self, kind: str, value: Any) -> bool:
+        whole = type(value) is int
+        number = (whole and abs(value) < 2**63) or (type(value) is float and math.isfinite(value))
+        text = type(value) is str and len(value) <= 200
+        if kind == "table":
+            return type(value) is dict and all(self._is("text", k) and self._is("number", v) for k, v in value.items())
+        if kind == "tables":
+            return type(value) is list and all(map(self._is_mixed, value))
+        return {
+            "text": text,
+            "number": number,
+            "count": whole and 1 <= value <= 10**9,
+            "slot": whole and 0 <= value < 2**53,
+        }[kind]
+
+    def _is_mixed(self, table: Any) -> bool:
+        return type(table) is dict and all(
+            self._is("text", k) and (type(v) is bool or self._is("number", v) or self._is("text", v))
+            for k, v in table.items()
+        )
+
+
+def effect(verb: str, given: dict[str, Any]) -> tuple[str, str]:
+    """A request in a form that can be compared: types and all bits count, the order does not."""
+    return verb, repr(sorted(given.items()))
+
+
+def fuzz(bench: Bench, count: int) -> Judge:
+    """Send mutated requests of all kinds. Their session is right, so that only their form protects."""
     rng = random.Random(count)
     socket, session = greeted(bench)
-    socket.setsockopt(zmq.SNDHWM, 1000)
-    socket.setsockopt(zmq.RCVHWM, 0)
-    numbers = itertools.count(1)
-    names = [n for n in OPERATIONS if n != "hello"]
-    for _ in range(count):
-        body = bytearray(request(session, next(numbers), rng.choice(names), name="a.b", value=rng.random(), slot=1))
-        style = rng.randrange(4)
-        if style == 0:
-            body = bytearray(rng.randbytes(rng.randrange(80)))
-        elif style == 1:
-            del body[rng.randrange(len(body)) :]
-        elif style == 2:
-            body += rng.randbytes(rng.randrange(1, 8))
-        else:
-            for _ in range(rng.randrange(1, 6)):
-                body[rng.randrange(len(body))] = rng.randrange(256)
-        socket.send(bytes(body))
+    judge, names = Judge(session), [n for n in OPERATIONS if n != "hello"]
+    for number in range(1, count + 1):
+        operation = OPERATIONS[rng.choice(names)]
+        wanted = [k for k, f in operation.fields.items() if f.default is REQUIRED or rng.random() < 0.5]
+        head = {"v": VERSION, "session": judge.session, "seq": number, "id": number, "op": operation.name}
+        body = mutated({**head, **{k: SAMPLES[operation.fields[k].type] for k in wanted}}, rng)
+        judge.hear(body)
+        socket.send(body)
         while socket.poll(0):
             socket.recv()
-    return count
+        if judge.last > number:  # a sequence number that leapt: all that follow would be refused for that alone
+            socket, judge.session = greeted(bench)
+            judge.last, judge.greetings = 0, judge.greetings + 1
+    return judge
 
 
 @pytest.mark.parametrize(
     "count", [20_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])]
 )
 def test_mutated_messages_are_all_counted_and_none_does_harm(bench, count):
-    sent = fuzz(bench, count)
+    judge = fuzz(bench, count)
     counts = bench.server.counts
-    # and the greeting; tens of thousands may still be in the kernel's buffers
-    until(lambda: sum(counts.as_dict().values()) >= sent + 1, "all counted", 120.0)
+    sent = count + judge.greetings
+    # tens of thousands may still be in the kernel's buffers
+    until(lambda: sum(counts.as_dict().values()) >= sent, "all counted", 120.0)
     time.sleep(0.5)  # time for one too many
-    assert sum(counts.as_dict().values()) == sent + 1
+    assert sum(counts.as_dict().values()) == sent
     assert set(counts.refused) <= set(REASONS)
-    for verb, given in bench.asked:  # a mutation may be a sound request: then it is exactly what its fields say
-        assert verb in OPERATIONS
-        assert set(given) <= set(OPERATIONS[verb].fields) or OPERATIONS[verb].open
+    asked = Counter(effect(verb, given) for verb, given in bench.asked)
+    assert asked.total() > count / 100, "a mutation may be a sound request"
+    assert asked - judge.effects == Counter(), "the node was asked for what nobody had said"
+    # what was said and not asked for met a queue that was full, and was told so; the bench refuses each arm as well
+    refused = counts.refused["refused"] - sum(n for (verb, _), n in asked.items() if verb == "arm")
+    assert (judge.effects - asked).total() <= refused
     with Node(bench.endpoint) as node:
         assert node.pause() == 123
+
+
+def nested(depth: int, key: str = "v") -> bytes:
+    """A request whose field `key` has this many lists in one another."""
+    pairs = {"v": VERSION, "id": 1, "op": "hello", key: ...}
+    return packed_pairs([(k, b"\x91" * depth + b"\x01" if v is ... else msgpack.packb(v)) for k, v in pairs.items()])
+
+
+@pytest.mark.parametrize("depth", [9, 100, 1000, 1023])
+@pytest.mark.parametrize("key", ["v", "id", "op", "session", "pad"])
+def test_lists_in_lists_without_end_are_refused_and_the_server_lives(bench, key, depth):
+    """A thousand of them are within MessagePack's own bound, and beyond the stack of whoever prints them."""
+    reason = outcome(bench.dealer(), nested(depth, key))
+    assert reason in ("malformed", "version")
+    assert bench.server.counts.refused[reason] == 1
+    with Node(bench.endpoint) as node:
+        assert node.pause() == 123
+
+
+def test_an_error_that_nobody_thought_of_is_counted_and_the_server_lives(bench, monkeypatch):
+    with Node(bench.endpoint) as node:
+        monkeypatch.setattr(bench.server, "_session", lambda *_: 1 // 0)
+        with pytest.raises(NodeError, match="ZeroDivisionError") as refusal:
+            node.pause()
+        assert refusal.value.reason == "malformed"
+        monkeypatch.undo()
+        monkeypatch.setattr(bench.server, "_ask", lambda *_: {}["nothing"])
+        for _ in range(10):  # more than there are workers
+            with pytest.raises(NodeError, match="pause failed: KeyError"):
+                node.pause()
+        monkeypatch.undo()
+        assert node.pause() == 123
+    assert bench.server.counts.refused["malformed"] == 1
+    assert bench.server.counts.refused["refused"] == 10
 
 
 class TestKeys:
@@ -320,6 +451,20 @@ class TestKeys:
         until(lambda: bench.server.counts.refused["unauthenticated"] >= 1, "the stranger is counted")
         assert bench.asked == []
         assert bench.lines()[0]["refused"] == "unauthenticated"
+        bench.close()
+
+    @pytest.mark.parametrize("wrong", ["no key", "the key of another node"])
+    def test_who_does_not_get_past_the_greeting_is_counted_and_written_down(self, tmp_path, keyring, wrong):
+        """ZeroMQ closes such a connection without asking anybody."""
+        anna = read_client_key(keyring.admit("anna", Role.ADMIN))
+        bench = Bench(tmp_path, keyring=keyring)
+        other = None if wrong == "no key" else replace(anna, node=Pair.new().public)
+        with pytest.raises(NodeError, match="did not answer"):
+            Node(bench.endpoint, key=other, timeout=0.3)
+        until(lambda: bench.server.counts.refused["unauthenticated"] >= 1, "it is counted")
+        assert bench.lines()[0]["refused"] == "unauthenticated"
+        with Node(bench.endpoint, key=anna) as node:
+            assert node.pause() == 123
         bench.close()
 
     def test_a_key_that_is_taken_away_counts_no_more_even_on_an_open_line(self, tmp_path, keyring):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import msgpack
 import pytest
 import zmq
+from mutations import decoded, mutated
 from support import children, free_port, remote_node, wait_for
 
 from bridge import Node, NodeError
@@ -220,6 +222,113 @@ def test_a_bad_message_is_refused_counted_and_written_down(bench, body, reason):
         wait_for(answer, "the refusal")
     wait_for(lambda: bench.line["refused"] > refused, "the count")
     assert any(line.get("refused") == reason for line in bench.audit()[written:])
+
+
+class Judge:
+    """What the messages of an ECU say, read by another decoder than the lane's: what it must have counted and used."""
+
+    def __init__(self) -> None:
+        self.taken = self.refused = 0
+        self.values = [0.0, 0.0]
+        self.last = -1
+
+    def hear(self, body: bytes) -> None:
+        channels, message = ["shoulder", "elbow"], decoded(body)
+        heard = isinstance(message, dict) and self._is_sound(message, channels)
+        if not heard:
+            self.refused += 1
+            return
+        self.taken, self.last = self.taken + 1, message["seq"]
+        given = message.get("values")
+        told = dict(zip(channels, given, strict=True)) if isinstance(given, list) else given or {}
+        self.values = [float(told.get(name, old)) for name, old in zip(channels, self.values, strict=True)]
+        self.refused += message.get("step", 0) > 0  # heard, but there is no lockstep here
+
+    def _is_sound(self, message: dict[str, Any], channels: list[str]) -> bool:
+        def number(x: Any) -> bool:
+            return type(x) is float or type(x) is int
+
+        def clock(x: Any) -> bool:
+            return number(x) and abs(x) <= 9e9
+
+        seq, step, given = message.get("seq"), message.get("step", 0), message.get("values")
+        names = given if isinstance(given, dict) else channels
+        values = given.values() if isinstance(given, dict) else given
+        ack, ack_t = message.get("ack", -1), message.get("ack_t", math.nan)
+        return (
+            all(type(key) is str and len(key) <= 200 for key in message)
+            and (type(message.get("v")), message.get("v")) == (int, 1)
+            and type(seq) is int
+            and self.last < seq < 2**63
+            and clock(message.get("t"))
+            and type(step) is int
+            and 0 <= step <= 1_000_000
+            and (given is None or (isinstance(given, dict) and set(names) <= set(channels)) or type(given) is list)
+            and (given is None or ((type(given) is not list or len(given) == 2) and all(map(number, values or ()))))
+            and type(ack) is int
+            and (clock(ack_t) or (type(ack_t) is float and math.isnan(ack_t)))
+        )
+
+
+def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench):
+    rng, judge = random.Random(8), Judge()
+    (pid,) = children(bench.pid, "bridge.ecu")
+    before = bench.line
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        socket.connect(bench.endpoint)
+        for number in range(10_000):
+            whole = {
+                "v": 1,
+                "seq": number,
+                "t": 0.001 * number,
+                "values": [rng.uniform(-3, 3), 0.1],
+                "ack": 1,
+                "step": 0,
+            }
+            sound = number % 5 == 0  # so that it keeps its seat
+            body = msgpack.packb(whole) if sound else mutated(whole, rng)
+            if (
+                not sound
+                and isinstance(said := decoded(body), dict)
+                and type(said.get("seq")) is int
+                and said["seq"] > number
+            ):
+                continue  # a number that leaps would have all that follow refused for that alone
+            judge.hear(body)
+            socket.send(body)
+            while socket.poll(0):
+                socket.recv()
+
+        def counted() -> tuple[int, int, int]:
+            line = bench.line
+            return tuple(line[key] - before[key] for key in ("frames", "refused", "connects"))
+
+        wait_for(lambda: sum(counted()) > judge.taken + judge.refused, "all of them", 20.0)
+        assert counted() == (judge.taken, judge.refused, 1)
+    assert judge.taken > 1000
+    assert judge.refused > 1000
+    assert children(bench.pid, "bridge.ecu") == [pid]
+
+
+def test_clocks_and_numbers_beyond_every_bound_do_not_end_the_lane(bench):
+    (pid,) = children(bench.pid, "bridge.ecu")
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        socket.connect(bench.endpoint)
+        for seq in (1, 2**62, 2**63 - 1):
+            assert not socket.send(msgpack.packb({"v": 1, "seq": seq, "t": 8.9e9, "ack": 0, "ack_t": 8.9e9}))
+        for t in (1e10, 1e300, math.inf, 2**63):
+            socket.send(msgpack.packb({"v": 1, "seq": 3, "t": t}))
+        wait_for(lambda: bench.line["lost"] > 2**62, "the loss")
+        time.sleep(0.5)  # it reports five times a second
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:  # and one more that leaps as far
+        socket.linger = 0
+        socket.connect(bench.endpoint)
+        for seq in (0, 2**63 - 1):
+            socket.send(msgpack.packb({"v": 1, "seq": seq, "t": 0.0}))
+        wait_for(lambda: bench.line["lost"] == 2**63 - 1, "as many as can be counted")
+    assert children(bench.pid, "bridge.ecu") == [pid]
 
 
 def test_a_message_that_was_sent_before_is_refused(bench):

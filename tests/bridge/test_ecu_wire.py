@@ -47,6 +47,10 @@ def test_what_may_be_left_out():
         ({"seq": 2**63}, "malformed", "seq"),
         ({"t": ...}, "malformed", "clock"),
         ({"t": "now"}, "malformed", "clock"),
+        ({"t": math.nan}, "malformed", "clock in seconds"),
+        ({"t": 9.1e9}, "malformed", "clock in seconds"),  # milliseconds since 1970, say
+        ({"t": -(10**18)}, "malformed", "clock in seconds"),
+        ({"ack": 1, "ack_t": 1e300}, "malformed", "ack_t"),
         ({"values": [1.0]}, "malformed", "2 numbers"),
         ({"values": [1.0, 2.0, 3.0]}, "malformed", "2 numbers"),
         ({"values": 1.0}, "malformed", "2 numbers"),

@@ -9,15 +9,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgpack
 import numpy as np
 import pytest
+import recordings
 import support
 from mcap.reader import make_reader
 from support import HILNODE, children, cli, free_port, started, wait_for
 
 from bridge import Node
+from bridge.row_recorder import RowRecorder
 from bridge.run_file import Run
+from hilnode.control import Control
+from hilnode.lockfree.ring import Ring
 from hilnode.row import Col
+from hilnode.tick.layout import EVENT_WIDTH
 
 PENDULUM = "pendulum.shoulder.torque"
 
@@ -184,3 +190,37 @@ def test_too_little_room_is_told_before_the_first_row(tmp_path):
     assert "recording stopped after 0 rows, the node runs on" in done.stderr.replace("\n", " ")
     assert "log.record_min_free_mb" in done.stderr
     assert not (tmp_path / "run" / "rows.mcap").exists()
+
+
+class Ground:
+    """Something that is shown all the time, whether the plant steps or not."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def take(self) -> list[tuple[int, int, bytes]]:
+        self.number += 1
+        return [(self.number, recordings.OFFSET + self.number, msgpack.packb({"tick": 0, "key": True}))]
+
+
+def test_what_is_shown_while_no_row_comes_is_written_and_not_kept(tmp_path, name, monkeypatch):
+    """In lockstep the plant may wait for an hour."""
+    monkeypatch.setattr("bridge.row_recorder.SightsRecorder", lambda *_: Ground())
+    with contextlib.ExitStack() as stack:
+        schema = recordings.SCHEMA
+        for part in (
+            Control.create(name),
+            Ring.create(f"{name}.rows", capacity=64, width=schema.words, schema=schema.hash),
+            Ring.create(f"{name}.events", capacity=64, width=EVENT_WIDTH),
+        ):
+            stack.callback(part.close)
+        spec = {"node": name, "schema": schema.as_dict(), "about": recordings.about(sights={"grids": []})}
+        spec |= {"chunk_s": 1.0, "min_free_mb": 0, "status": {}, "alarms": [], "drivers": [], "lanes": []}
+        recorder = RowRecorder(spec | {"parameters": [], "directory": str(tmp_path)})
+
+        for _ in range(3):
+            recorder._flush()
+        recorder.file.finish()
+        with Run(tmp_path) as run:
+            assert [len(run.chunk(k).sights) for k in range(len(run.chunks))] == [1, 1, 1]
+            assert run.complete

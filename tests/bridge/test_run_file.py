@@ -3,7 +3,9 @@
 import itertools
 import json
 import os
+import random
 import resource
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -200,3 +202,16 @@ def test_the_writer_waits_for_the_disc(tmp_path, monkeypatch):
     file.add(chunk_of(rows_of(100), [], 100))
     assert synced[-1] == (tmp_path / "rows.mcap").stat().st_size == file.size
     file.close()
+
+
+def test_several_threads_read_one_run(tmp_path):
+    """A player and who answers a client about the ground use the same file."""
+    rows = rows_of(5000)
+    folder = recordings.write(tmp_path / "run", rows)
+    with Run(folder) as run, ThreadPoolExecutor(4) as pool:
+        numbers = [k for _ in range(20) for k in range(len(run.chunks))]
+        random.Random(1).shuffle(numbers)
+        read = list(pool.map(run._read, numbers))
+        assert run.damaged == set()
+        for number, held in zip(numbers, read, strict=True):
+            assert np.array_equal(held.rows, rows[CHUNK * number : CHUNK * (number + 1)])

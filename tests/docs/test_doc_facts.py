@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from doc_blocks import TOP, prose_of
 
-from bridge import publisher
+from bridge import audience
 from drivers.registry import KINDS as DRIVERS
 from hilnode import cli, doctor_checks, latency_probe
 from hilnode.config import InputTable
@@ -81,7 +81,7 @@ def test_states_of_a_node() -> None:
 
 
 def test_messages_that_may_wait_for_a_subscriber() -> None:
-    assert f"once {publisher.HIGH_WATER:,} wait".replace(",", " ") in (DOCS / "wire-protocol.md").read_text("utf-8")
+    assert f"once {audience.HIGH_WATER:,} wait".replace(",", " ") in (DOCS / "wire-protocol.md").read_text("utf-8")
 
 
 def test_every_cause_of_a_trip_is_explained() -> None:

@@ -1,0 +1,284 @@
+"""The audience: who subscribes, what each of them missed, and that none of them costs more than its share of memory.
+
+    send ---> XPUB ===> subscriber          ZeroMQ keeps HIGH_WATER messages for a slow one; what comes then it loses
+                  \\==> subscriber
+
+An XPUB socket is a PUB socket that tells who subscribes to what, over which connection. The kernel tells of each
+connection how many bytes the other end has acknowledged, and whether some are under way. So it is known here, for each
+subscriber and whatever program it is:
+
+    sent - acknowledged            [bytes] what waits for it, or is lost
+    the same while it is idle      [bytes] what it has lost, if its queue was full since it was idle before
+
+ZeroMQ says once that a message does not fit (XPUB_NODROP): then the queue of one who was sent HIGH_WATER messages since
+it was idle is full, and stays so until it has taken half of them. While it takes nothing, all that is sent is lost.
+When it is idle again, or full again, what it has lost meanwhile follows from the bytes; as a number of messages it is
+right to the last one where they are of one size.
+
+The bound on messages is none on bytes: large ones of a stalled subscriber could fill the memory. Who has more than
+MOST_BYTES waiting is cut off, and so is who is no longer let in. A client that lives connects again by itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import socket as sockets
+import struct
+import termios
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import zmq
+
+from bridge.connections import Connections, Refusal, address
+
+HIGH_WATER = 10_000  # messages kept for a slow subscriber
+MOST_BYTES = 32_000_000  # and bytes, beside the largest message there was
+MOST_TOPICS = 100  # of one subscriber; with more it counts as one to everything
+MOST_KEPT = 100  # subscribers that have gone, whose losses are still told
+MOST_READ = 1000  # subscriptions taken in one look
+MOVED = 0.25  # of its queue: one that has taken so much is no longer stalled (ZeroMQ: half of it)
+UNKNOWN = "unknown"
+_ACKED = slice(120, 128)  # tcpi_bytes_acked in the kernel's tcp_info
+_CURVE = 33  # [bytes] that encryption adds to a frame
+
+
+@dataclass
+class Sent:
+    """What went out under one topic."""
+
+    messages: int = 0
+    bytes: int = 0  # on the wire
+
+
+class Mark(NamedTuple):
+    """What had been sent to a subscriber, and acknowledged by it, at one moment."""
+
+    messages: int
+    bytes: int
+    acked: int
+
+    @property
+    def open(self) -> int:
+        """[bytes] sent and not acknowledged."""
+        return self.bytes - self.acked
+
+
+@dataclass
+class Listener:
+    """One connection that subscribes."""
+
+    name: str
+    user: str
+    handle: sockets.socket
+    topics: set[bytes] = field(default_factory=set)
+    base: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # messages and bytes of a topic, when it was idle
+    base_acked: int = 0
+    full: Mark | None = None  # when its queue was full; counted from when it was idle
+    idle: int | None = None  # what was open when it was seen idle just before
+    dropped: int = 0  # messages lost for certain
+    losing: int = 0  # and since its queue is full
+    cut: bool = False
+
+    def wants(self, topic: bytes) -> bool:
+        return len(self.topics) > MOST_TOPICS or any(topic.startswith(t) for t in self.topics)
+
+
+class Audience:
+    """Sends to whoever subscribes at one bound XPUB socket. `is_welcome` tells whether a user is still let in."""
+
+    def __init__(
+        self,
+        socket: zmq.Socket[bytes],
+        *,
+        keyed: bool = False,
+        is_welcome: Callable[[str], bool] = lambda _user: True,
+        refused: Refusal = lambda _reason, _who, _why: None,
+    ) -> None:
+        self.connections = Connections(socket, refused, keyed=keyed)
+        self._socket, self._is_welcome, self._refused = socket, is_welcome, refused
+        self._envelope = _CURVE if keyed else 0
+        self._sent: dict[bytes, Sent] = {}
+        self._largest = 0
+        self._listeners: dict[int, Listener] = {}
+        self._gone: OrderedDict[str, int] = OrderedDict()
+        socket.setsockopt(zmq.XPUB_VERBOSER, 1)  # each subscription is told, also one that somebody else has too
+        socket.setsockopt(zmq.XPUB_NODROP, 1)
+
+    def send(self, frames: list[bytes]) -> None:
+        """A topic and a body, to all who want it; nobody is waited for."""
+        sent = self._sent.get(frames[0]) or self._sent.setdefault(frames[0], Sent())
+        size = sum(_on_wire(len(frame) + self._envelope) for frame in frames)
+        sent.messages += 1
+        sent.bytes += size
+        self._largest = max(self._largest, size)
+        try:
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:  # somebody's queue is full: the others get it, and it is counted
+            self._socket.setsockopt(zmq.XPUB_NODROP, 0)
+            self._socket.send_multipart(frames, zmq.NOBLOCK)
+            self._socket.setsockopt(zmq.XPUB_NODROP, 1)
+            self._note_full(frames[0], size)
+
+    def dropped(self) -> dict[str, int]:
+        """Messages that did not fit, by subscriber; those who lost none are left out."""
+        now = {a.name: a.dropped + a.losing for a in self._listeners.values() if a.dropped or a.losing}
+        return {**self._gone, **now}
+
+    def _note_full(self, topic: bytes, size: int) -> None:
+        """The message of this topic and size did not fit: whose queue that must be."""
+        found = False
+        for listener in self._listeners.values():
+            mark = self._mark(listener)
+            if mark.messages >= HIGH_WATER and listener.wants(topic):
+                found = True
+                full, before = listener.full, Mark(mark.messages - 1, mark.bytes - size, mark.acked)
+                if full is None:
+                    listener.full = before
+                elif mark.acked - full.acked >= MOVED * full.open:  # it took some, and is full again
+                    self._settle(listener, before, before.open - full.open)
+                    listener.full = before._replace(acked=before.bytes - full.open)  # what is lost is not open
+        if not found:  # one that has subscribed since the last look
+            self._gone[UNKNOWN] = self._gone.get(UNKNOWN, 0) + 1
+
+    def _settle(self, listener: Listener, now: Mark, lost: int) -> None:
+        """It has lost so many bytes since its queue was full."""
+        assert listener.full is not None
+        sizes = (now.bytes - listener.full.bytes) / max(1, now.messages - listener.full.messages)
+        listener.dropped += max(1, round(lost / sizes)) if sizes else 1
+        listener.losing = 0
+
+    # -- who is there -------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take note of who came and went, and of what each has taken; a few times a second."""
+        for descriptor in self.connections.look():
+            if listener := self._listeners.pop(descriptor, None):
+                self._keep(listener)
+        for _ in range(MOST_READ):
+            try:
+                frame = self._socket.recv(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                break
+            self._hear(frame)
+        for listener in self._listeners.values():
+            self._measure(listener)
+
+    def _hear(self, frame: zmq.Frame) -> None:
+        """A subscription, or its end."""
+        said = frame.bytes
+        try:
+            descriptor, user = int(frame.get(zmq.SRCFD)), _user(frame)
+        except zmq.ZMQError:  # the end of the subscriptions of one who has gone
+            return
+        if said[:1] not in (b"\x00", b"\x01"):
+            self._refused("malformed", address(self.connections.know(descriptor)), "a subscriber can not send")
+            return
+        listener = self._listeners.get(descriptor)
+        if listener is None:
+            handle = self.connections.know(descriptor)
+            if handle is None:
+                return
+            name = f"{user}@{address(handle)}" if user else address(handle)
+            listener = self._listeners[descriptor] = Listener(name, user, handle)
+            self._start_over(listener)
+        if not said[0]:
+            listener.topics.discard(said[1:])
+            return
+        had = {topic for topic in self._sent if listener.wants(topic)}
+        listener.topics.add(said[1:])
+        for topic, sent in self._sent.items():
+            if topic not in had and listener.wants(topic):
+                listener.base[topic] = (sent.messages, sent.bytes)
+
+    def _measure(self, listener: Listener) -> None:
+        mark = self._mark(listener)
+        full = listener.full
+        if full and mark.acked - full.acked < MOVED * full.open:  # it takes nothing: nothing more fits
+            listener.losing = mark.messages - full.messages
+        waiting = min(mark.open, full.open) if full else mark.open
+        if _queued(listener.handle) == 0:
+            self._note_idle(listener, mark)
+        elif waiting > MOST_BYTES + self._largest:
+            self._cut(listener, "refused", f"more than {MOST_BYTES / 1e6:g} MB waited for it")
+        else:
+            listener.idle = None
+        if not self._is_welcome(listener.user):
+            self._cut(listener, "unauthorised", "it is no longer let in")
+
+    def _note_idle(self, listener: Listener, mark: Mark) -> None:
+        """Nothing is under way to it. One whose queue was full must be seen so twice: ZeroMQ may just be filling up."""
+        if listener.full and listener.idle is None:
+            listener.idle = mark.open
+            return
+        if listener.full and listener.idle is not None:
+            self._settle(listener, mark, min(listener.idle, mark.open))
+        self._start_over(listener)
+
+    def _start_over(self, listener: Listener) -> None:
+        """From here on is counted what is sent to it and what it takes."""
+        listener.base = {topic: (sent.messages, sent.bytes) for topic, sent in self._sent.items()}
+        listener.base_acked = _acked(listener.handle)
+        listener.full = listener.idle = None
+
+    def _mark(self, listener: Listener) -> Mark:
+        """What was sent to it since it was idle, and what it has acknowledged."""
+        messages = size = 0
+        for topic, sent in self._sent.items():
+            if listener.wants(topic):
+                before = listener.base.get(topic, (0, 0))
+                messages += sent.messages - before[0]
+                size += sent.bytes - before[1]
+        return Mark(messages, size, _acked(listener.handle) - listener.base_acked)
+
+    def _cut(self, listener: Listener, reason: str, why: str) -> None:
+        if listener.cut:
+            return
+        listener.cut = True
+        self._refused(reason, listener.name, f"its subscription was ended: {why}")
+        try:
+            listener.handle.shutdown(sockets.SHUT_RDWR)
+        except OSError:  # it has gone by itself
+            return
+
+    def _keep(self, listener: Listener) -> None:
+        if listener.dropped or listener.losing:
+            self._gone[listener.name] = listener.dropped + listener.losing
+            if len(self._gone) > MOST_KEPT:
+                self._gone.popitem(last=False)
+
+    def close(self) -> None:
+        self.connections.close()
+        self._socket.close()
+
+
+def _on_wire(size: int) -> int:
+    """[bytes] of a frame with its head (ZMTP 3)."""
+    return size + (2 if size < 256 else 9)
+
+
+def _queued(handle: sockets.socket) -> int:
+    """[bytes] in the kernel that the other end has not acknowledged."""
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(handle.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
+    except OSError:
+        return 0
+
+
+def _acked(handle: sockets.socket) -> int:
+    """[bytes] that the other end has acknowledged since it connected."""
+    try:
+        told = handle.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, _ACKED.stop)
+    except OSError:
+        return 0
+    return int.from_bytes(told[_ACKED], "little") if len(told) >= _ACKED.stop else 0
+
+
+def _user(frame: zmq.Frame) -> str:
+    """The name of its key; nothing where there are no keys."""
+    try:
+        return str(frame.get("User-Id"))
+    except zmq.ZMQError:
+        return ""

@@ -1,0 +1,26 @@
+"""A process whose threads live and die together.
+
+One that has lost a thread looks alive from outside and serves nobody; one that has ended is started again by the node.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+
+FAILED = 70
+"""Exit code: a thread of the process met an error that nobody had thought of."""
+
+
+def die_together() -> None:
+    """From now on an error that ends a thread ends the process; what it was goes to standard error."""
+
+    def end(failed: threading.ExceptHookArgs) -> None:
+        name = failed.thread.name if failed.thread else "?"
+        traceback.print_exception(failed.exc_type, failed.exc_value, failed.exc_traceback)
+        print(f"the thread {name} has failed: {failed.exc_type.__name__}", file=sys.stderr, flush=True)
+        os._exit(FAILED)
+
+    threading.excepthook = end
