@@ -156,7 +156,7 @@ class Publisher:
             sample = self._sampler.take(self.control[Word.GC_COUNT], self.control[Word.GC_NS])
             self._black_boxes.take_sample(sample)
         if (event := self._black_boxes.ready(moment)) is not None:
-            self.socket.send_multipart(self.packer.event(event))
+            self._send(self.packer.event(event))
 
     def _sum_up(self, lost: int) -> None:
         """Statistics of the rows since the last time."""
