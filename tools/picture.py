@@ -14,6 +14,7 @@ import argparse
 import base64
 import contextlib
 import io
+import socket
 import subprocess
 import sys
 import tempfile
@@ -66,14 +67,26 @@ def at_work(seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def recorded(run: Path, seconds: float) -> Iterator[None]:
-    """A recording, stopped at a moment."""
+def recorded(run: Path) -> Iterator[None]:
+    """A recording that stands, and a page of it."""
     where = ("--publish", PUBLISH, "--commands", COMMANDS)
     with (
-        process("replay", str(run), "--stay", "--paused", "--from", f"{seconds}", *where),
+        process("replay", str(run), "--stay", "--paused", *where),
         process("view", COMMANDS, "--listen", ADDRESS),
     ):
+        wait_for_page()
         yield
+
+
+def wait_for_page() -> None:
+    """Until the server listens."""
+    host, port = ADDRESS.removeprefix("http://").split(":")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1.0):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"nobody listens at {ADDRESS}")
 
 
 def wait_for_time(seconds: float) -> None:
@@ -88,11 +101,15 @@ def wait_for_time(seconds: float) -> None:
     raise TimeoutError("the machine does not work")
 
 
-def take(eye: list[float], towards: list[float], width: int, height: int) -> bytes:
-    """The page from this place, as PNG."""
+def take(eye: list[float], towards: list[float], width: int, height: int, moment: float | None) -> bytes:
+    """The page from this place, as PNG; a recording is put to the moment first."""
     with Browser(width, height) as browser:
         page = browser.open(f"{ADDRESS}/?quality=full")
-        page.wait("window.hilnode?.frame > 2", 300)
+        page.wait("window.hilnode?.hello", 300)
+        if moment is not None:
+            with Node(COMMANDS) as node:
+                node.ask("seek", to=moment)
+        page.wait("hilnode.frame > 0", 300)
         page.run(f"hilnode.camera({eye}, {towards})")
         page.run(f"document.querySelectorAll('{NOT_IN_IT}').forEach((e) => e.remove())")
         page.wait(f"hilnode.pictures.length > {page.run('hilnode.pictures.length')} + 2", 300)
@@ -108,8 +125,9 @@ def main() -> int:
     parser.add_argument("--towards", type=float, nargs=3, default=TOWARDS, help="what it looks at [m]")
     parser.add_argument("--size", type=int, nargs=2, default=(1280, 720))
     given = parser.parse_args()
-    with recorded(given.recording, given.at) if given.recording else at_work(given.at):
-        picture = take(list(given.eye), list(given.towards), *given.size)
+    with recorded(given.recording) if given.recording else at_work(given.at):
+        moment = given.at if given.recording else None
+        picture = take(list(given.eye), list(given.towards), *given.size, moment)
     image = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     image.save(given.out, optimize=True)
     print(f"{given.out}: {given.out.stat().st_size / 1e3:.0f} KB")
