@@ -5,7 +5,7 @@
     python tools/picture.py --out somewhere.png --eye -6 -9 4 --towards 3 0 1
 
 It is drawn by Chromium at full quality without a graphics card, which takes seconds: so the readings of the page's own
-speed are left out of it. Colours are reduced to 256, to keep the file small.
+speed are left out of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import base64
 import contextlib
 import io
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,9 @@ from browser import Browser  # noqa: E402
 
 HILNODE = (sys.executable, "-m", "hilnode.cli")
 PUBLISH, COMMANDS, ADDRESS = "tcp://127.0.0.1:19872", "tcp://127.0.0.1:19873", "http://127.0.0.1:18081"
-EYE, TOWARDS = (15.2, -9.6, 4.6), (4.6, -0.4, 0.9)  # [m] of the world
+EYE, TOWARDS = (-4.6, -9.4, 4.6), (4.0, -0.5, 0.7)  # [m] of the world
 WORKS_FOR = 75.0  # [s] of simulated time until there is a trench, and a bucket full of soil above it
+SHRINK, LARGEST = 0.8, 195_000  # of the picture's sides, and bytes that its file may have
 NOT_IN_IT = ".reading, .hint"  # what tells how fast this page draws, and what to do with a mouse
 
 
@@ -66,14 +68,26 @@ def at_work(seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def recorded(run: Path, seconds: float) -> Iterator[None]:
-    """A recording, stopped at a moment."""
+def recorded(run: Path) -> Iterator[None]:
+    """A recording that stands, and a page of it."""
     where = ("--publish", PUBLISH, "--commands", COMMANDS)
     with (
-        process("replay", str(run), "--stay", "--paused", "--from", f"{seconds}", *where),
+        process("replay", str(run), "--stay", "--paused", *where),
         process("view", COMMANDS, "--listen", ADDRESS),
     ):
+        wait_for_page()
         yield
+
+
+def wait_for_page() -> None:
+    """Until the server listens."""
+    host, port = ADDRESS.removeprefix("http://").split(":")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1.0):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"nobody listens at {ADDRESS}")
 
 
 def wait_for_time(seconds: float) -> None:
@@ -88,11 +102,15 @@ def wait_for_time(seconds: float) -> None:
     raise TimeoutError("the machine does not work")
 
 
-def take(eye: list[float], towards: list[float], width: int, height: int) -> bytes:
-    """The page from this place, as PNG."""
+def take(eye: list[float], towards: list[float], width: int, height: int, moment: float | None) -> bytes:
+    """The page from this place, as PNG; a recording is put to the moment first."""
     with Browser(width, height) as browser:
         page = browser.open(f"{ADDRESS}/?quality=full")
-        page.wait("window.hilnode?.frame > 2", 300)
+        page.wait("window.hilnode?.hello", 300)
+        if moment is not None:
+            with Node(COMMANDS) as node:
+                node.ask("seek", to=moment)
+        page.wait("hilnode.frame > 0", 300)
         page.run(f"hilnode.camera({eye}, {towards})")
         page.run(f"document.querySelectorAll('{NOT_IN_IT}').forEach((e) => e.remove())")
         page.wait(f"hilnode.pictures.length > {page.run('hilnode.pictures.length')} + 2", 300)
@@ -106,14 +124,26 @@ def main() -> int:
     parser.add_argument("--at", type=float, default=WORKS_FOR, help="seconds of simulated time")
     parser.add_argument("--eye", type=float, nargs=3, default=EYE, help="where the picture is taken from [m]")
     parser.add_argument("--towards", type=float, nargs=3, default=TOWARDS, help="what it looks at [m]")
-    parser.add_argument("--size", type=int, nargs=2, default=(1280, 720))
+    parser.add_argument("--size", type=int, nargs=2, default=(1280, 720), help="of the browser's window")
     given = parser.parse_args()
-    with recorded(given.recording, given.at) if given.recording else at_work(given.at):
-        picture = take(list(given.eye), list(given.towards), *given.size)
-    image = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    image.save(given.out, optimize=True)
+    with recorded(given.recording) if given.recording else at_work(given.at):
+        moment = given.at if given.recording else None
+        picture = take(list(given.eye), list(given.towards), *given.size, moment)
+    given.out.write_bytes(small(picture))
     print(f"{given.out}: {given.out.stat().st_size / 1e3:.0f} KB")
     return 0
+
+
+def small(picture: bytes) -> bytes:
+    """A little smaller, with as many colours as fit: a page that is read has no use for more."""
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image = image.resize((round(SHRINK * image.width), round(SHRINK * image.height)), Image.Resampling.LANCZOS)
+    for colours in (256, 192, 160, 128, 96, 64):
+        made = io.BytesIO()
+        image.quantize(colours, kmeans=2, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
+        if made.tell() < LARGEST:
+            break
+    return made.getvalue()
 
 
 if __name__ == "__main__":

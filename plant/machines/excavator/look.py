@@ -257,7 +257,7 @@ def _bucket(s: _Sketch, p: Parameters) -> None:
     points = [(x, y, z) for y in (-half + 0.05, half - 0.05) for x, z in outline]
     n = len(outline)
     back = np.array([0.0, 0.0, max(z for _, z in outline) - 0.03])  # it grows from the back to the mouth
-    inward = [tuple(middle + 0.93 * (np.array(v) - middle) - back) for v in points]
+    inward = [tuple(middle + 0.9 * (np.array(v) - middle) - back) for v in points]
     faces = [(0, k, k + 1) for k in range(1, n - 1)] + [(n, n + k + 1, n + k) for k in range(1, n - 1)]
     for k in range(n):
         m = (k + 1) % n

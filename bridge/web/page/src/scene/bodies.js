@@ -1,8 +1,10 @@
 // Bodies and props: a group for each, into which the shapes of the scene are hung, moved by the frames of the stream.
+// All shapes of a body that are of one finish become one mesh: each mesh costs a call, and a machine has hundreds of
+// shapes.
 
 import * as THREE from "three";
 import { Materials } from "./materials.js";
-import { meshOf, place, surfaceGeometry } from "./shapes.js";
+import { meshOf, mergedMesh, place, surfaceGeometry } from "./shapes.js";
 import { Struts } from "./struts.js";
 
 const HIDDEN = 0.01; // a shape scaled by a signal below this is not shown
@@ -13,7 +15,9 @@ export class Bodies {
   #scaled = [];
   #struts = new Struts();
 
-  constructor(scene, reflections) {
+  /** `plain`: with few triangles, for who draws with the processor. */
+  constructor(scene, reflections, plain = false) {
+    this.plain = plain;
     this.#materials = new Materials(reflections);
     this.root = new THREE.Group();
     scene.add(this.root);
@@ -50,21 +54,38 @@ export class Bodies {
   /** Hang up the shapes; a scene that comes again replaces the one before. */
   dress(entries) {
     this.#clear();
+    const parts = new Map(); // body to finish to entries
     for (const entry of entries) {
       if (entry.kind === "surface") this.#surfaces.set(entry.name, surfaceGeometry(entry));
       else if (entry.kind === "camera") this.seats.push(entry);
       else if (entry.kind === "frame") this.frames.push(entry);
       else if (entry.kind === "plane") this.planes.push(entry);
-      else this.#hang(entry);
+      else if (entry.kind === "strut" || entry.signal) this.#hang(entry);
+      else {
+        if (!parts.has(entry.body)) parts.set(entry.body, new Map());
+        const finish = entry.finish ?? "paint";
+        const own = parts.get(entry.body);
+        if (!own.has(finish)) own.set(finish, []);
+        own.get(finish).push(entry);
+      }
     }
+    for (const [body, finishes] of parts) for (const [finish, own] of finishes) this.#hangAll(body, finish, own);
     this.ready = true;
+  }
+
+  #hangAll(body, finish, entries) {
+    const group = this.byName.get(body);
+    const mesh = group && mergedMesh(entries, this.#materials.shared(finish), this.#surfaces, this.plain);
+    if (!mesh) return;
+    mesh.userData.body = body;
+    group.add(mesh);
   }
 
   #hang(entry) {
     const group = this.byName.get(entry.body);
     const other = entry.kind === "strut" && this.byName.get(entry.body_b);
     if (group && other) this.#struts.add(entry, group, other, this.root, this.#materials);
-    const mesh = group && meshOf(entry, this.#materials, this.#surfaces);
+    const mesh = group && meshOf(entry, this.#materials, this.#surfaces, this.plain);
     if (!mesh) return;
     mesh.userData.body = entry.body;
     group.add(mesh);

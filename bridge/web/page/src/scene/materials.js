@@ -13,6 +13,9 @@ const FINISHES = {
   concrete: { roughness: 0.85, metalness: 0.0 },
 };
 
+/** The colour of an entry that names none. */
+export const PLAIN = [0.9, 0.62, 0];
+
 export class Materials {
   #made = new Map();
 
@@ -21,20 +24,27 @@ export class Materials {
     this.reflections = reflections;
   }
 
-  /** The material of an entry; `flat` shows the facets of a mesh whose edges are sharp. */
-  of({ colour = [0.9, 0.62, 0], finish = "paint" }, flat = false) {
-    const key = `${finish} ${flat} ${colour}`;
+  /** The material of an entry. */
+  of({ colour = PLAIN, finish = "paint" }) {
+    return this.#make(`${finish} ${colour}`, finish, { color: new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace) });
+  }
+
+  /** The one of all entries of a finish: their colours are those of the vertices. */
+  shared(finish) {
+    return this.#make(finish, finish, { vertexColors: true });
+  }
+
+  #make(key, finish, given) {
     let material = this.#made.get(key);
     if (!material) {
-      const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
       const how = FINISHES[finish] ?? FINISHES.paint;
       if (this.reflections) {
-        material = new THREE.MeshStandardMaterial({ color, flatShading: flat, ...how });
+        material = new THREE.MeshStandardMaterial({ ...given, ...how });
         material.envMap = this.reflections;
         material.envMapIntensity = 0.45;
       } else {
         const { roughness: _, metalness: __, ...rest } = how;
-        material = new THREE.MeshLambertMaterial({ color, flatShading: flat, ...rest });
+        material = new THREE.MeshLambertMaterial({ ...given, ...rest });
       }
       this.#made.set(key, material);
     }

@@ -3,6 +3,8 @@
 
 import * as THREE from "three";
 import { RoundedBoxGeometry } from "three/examples/jsm/geometries/RoundedBoxGeometry.js";
+import { mergeGeometries } from "three/examples/jsm/utils/BufferGeometryUtils.js";
+import { PLAIN } from "./materials.js";
 
 const upright = (geometry) => geometry.rotateX(Math.PI / 2);
 
@@ -33,6 +35,16 @@ const GEOMETRIES = {
   cone: (r, height) => upright(new THREE.ConeGeometry(r, height, 32)),
   torus: (ring, wire) => new THREE.TorusGeometry(ring, wire, 14, 40),
   link: linkGeometry,
+};
+
+/** The same with few triangles. */
+const PLAINLY = {
+  ...GEOMETRIES,
+  box: (x, y, z) => new THREE.BoxGeometry(x, y, z),
+  sphere: (r) => new THREE.SphereGeometry(r, 16, 10),
+  capsule: (r, length) => upright(new THREE.CapsuleGeometry(r, length, 4, 12)),
+  cylinder: (r, height) => upright(new THREE.CylinderGeometry(r, r, height, 18)),
+  cone: (r, height) => upright(new THREE.ConeGeometry(r, height, 14)),
 };
 
 /** The geometry of a surface; vertices are kept apart where its edges are sharp, so that those look sharp. */
@@ -72,18 +84,55 @@ function creased(indexed, crease) {
   return geometry;
 }
 
-/** The mesh of an entry, placed in its body's frame; null for kinds that are no solid shape. */
-export function meshOf(entry, materials, surfaces) {
-  let geometry;
-  if (entry.kind === "mesh") geometry = surfaces.get(entry.mesh);
-  else geometry = GEOMETRIES[entry.kind]?.(...entry.size);
-  if (!geometry) return null;
-  const mesh = new THREE.Mesh(geometry, materials.of(entry));
-  place(mesh, entry);
+/** The geometry of an entry in its own frame; undefined for kinds that are no solid shape. */
+function geometryOf(entry, surfaces, plain) {
+  if (entry.kind === "mesh") return surfaces.get(entry.mesh);
+  return (plain ? PLAINLY : GEOMETRIES)[entry.kind]?.(...entry.size);
+}
+
+function shadowed(mesh) {
   const clear = mesh.material.transparent;
   mesh.castShadow = !clear;
   mesh.receiveShadow = !clear;
   return mesh;
+}
+
+/** The mesh of an entry, placed in its body's frame; null for kinds that are no solid shape. */
+export function meshOf(entry, materials, surfaces, plain) {
+  const geometry = geometryOf(entry, surfaces, plain);
+  if (!geometry) return null;
+  const mesh = new THREE.Mesh(geometry, materials.of(entry));
+  place(mesh, entry);
+  return shadowed(mesh);
+}
+
+/** One mesh of many entries, in their body's frame; null if none of them is a solid shape. */
+export function mergedMesh(entries, material, surfaces, plain) {
+  const frame = new THREE.Object3D();
+  const parts = [];
+  for (const entry of entries) {
+    const given = geometryOf(entry, surfaces, plain);
+    if (!given) continue;
+    place(frame, entry);
+    frame.updateMatrix();
+    const part = new THREE.BufferGeometry(); // of all that a shape may have, what they all have
+    const { position, normal } = given.attributes;
+    part.setAttribute("position", position.clone());
+    part.setAttribute("normal", normal.clone());
+    part.setAttribute("color", new THREE.BufferAttribute(colours(entry.colour ?? PLAIN, position.count), 3));
+    part.setIndex(given.index ? given.index.clone() : [...Array(position.count).keys()]);
+    parts.push(part.applyMatrix4(frame.matrix));
+    if (entry.kind !== "mesh") given.dispose(); // surfaces are shared
+  }
+  return parts.length ? shadowed(new THREE.Mesh(mergeGeometries(parts), material)) : null;
+}
+
+/** The same colour for every vertex. */
+function colours(colour, count) {
+  const { r, g, b } = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
+  const out = new Float32Array(3 * count);
+  for (let k = 0; k < out.length; k += 3) out.set([r, g, b], k);
+  return out;
 }
 
 /** Put an object where its entry says: q is w x y z there, x y z w here. */

@@ -3,8 +3,8 @@
 
 import * as THREE from "three";
 
-export const HAZE = new THREE.Color(0xb9c6cf);
-const ZENITH = new THREE.Color(0x3f6d9e);
+export const HAZE = new THREE.Color(0xc9d6de);
+const ZENITH = new THREE.Color(0x4f86c0);
 const SUN = new THREE.Vector3(0.45, -0.62, 0.72).normalize();
 const REACH = 11; // [m] to each side of the machine that shadows are drawn for
 

@@ -16,7 +16,7 @@ export function grain() {
   const layers = [5, 17, 47, 113].map((cells, k) => lattice(cells, 17 * k + 5));
   for (let k = 0; k < SIDE * SIDE; k++) {
     const [x, y] = [(k % SIDE) / SIDE, Math.floor(k / SIDE) / SIDE];
-    const noise = 0.12 * layers[0](x, y) + 0.23 * layers[1](x, y) + 0.3 * layers[2](x, y) + 0.35 * layers[3](x, y);
+    const noise = 0.2 * layers[0](x, y) + 0.3 * layers[1](x, y) + 0.3 * layers[2](x, y) + 0.2 * layers[3](x, y);
     const value = 255 * (0.78 + 0.42 * (noise - 0.25));
     data.set([value, value, value, 255].map((c) => Math.max(0, Math.min(255, c))), 4 * k);
   }

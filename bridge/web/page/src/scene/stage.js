@@ -34,7 +34,7 @@ export class Stage {
     this.sky = new Sky(this.scene, this.renderer, this.quality);
     this.land = new Land(this.scene);
     this.terrain = new Terrain(this.scene, this.quality.stride);
-    this.bodies = new Bodies(this.scene, this.sky.reflections);
+    this.bodies = new Bodies(this.scene, this.sky.reflections, this.quality.plain);
     this.arrows = new Arrows(this.scene);
     this.frames = new Frames();
     this.trails = new Trails(this.scene);
@@ -58,7 +58,7 @@ export class Stage {
     renderer.shadowMap.enabled = true;
     if (this.quality.plain) renderer.shadowMap.type = THREE.BasicShadowMap;
     renderer.toneMapping = THREE.NeutralToneMapping;
-    renderer.toneMappingExposure = 1.15;
+    renderer.toneMappingExposure = 1.35;
     return renderer;
   }
 

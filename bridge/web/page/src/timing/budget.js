@@ -34,7 +34,7 @@ export class Budget {
       return el("tr", {}, el("td", {}, dot, ` ${PARTS[key] ?? key.replace(/_us$/, "")}`), [p50, p99, max, this.worst[key]].map((us) => el("td.mono", {}, microseconds(us))));
     }));
     const used = stages.reduce((sum, [, { p99 }]) => sum + p99, 0);
-    this.table.append(el("tr.free", {}, el("td", {}, el("i.kind"), " free"), ["p50", "p99", "max"].map((which) => {
+    this.table.append(el("tr.free", {}, el("td", {}, el("i.kind.none"), " free"), ["p50", "p99", "max"].map((which) => {
       const left = period - stages.reduce((sum, [, value]) => sum + value[which], 0);
       return el("td.mono", {}, left > 0 ? microseconds(left) : "none");
     }), el("td")));
