@@ -93,8 +93,9 @@ class Modbus(Driver):
         try:
             cells = link.read(block.table, block.first, block.count)
         except Refused as error:
+            is_news = not poll.trouble
             poll.trouble = self.trouble = str(error)
-            if all(p.trouble for p in self._polls):
+            if is_news or all(p.trouble for p in self._polls):
                 raise
             self.refused += 1
             return 0
