@@ -37,6 +37,7 @@ class Node(Verbs[Awaitable[int]]):
     ) -> None:
         self.endpoint = endpoint
         self.lost = 0  # rows that never arrived
+        self._told_lost = 0
         self.about: dict[str, Any] = {}
         self._key = client_key(key)
         self._timeout = timeout
@@ -56,9 +57,7 @@ class Node(Verbs[Awaitable[int]]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.lost:
-            with contextlib.suppress(NodeError):  # the node may be gone
-                await self.ask("losses", lost=self.lost, timeout=0.2)
+        await self._tell_losses()
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
@@ -93,10 +92,22 @@ class Node(Verbs[Awaitable[int]]):
 
     async def _read_answers(self) -> None:
         while True:
-            answer = Writer.answer(await self._line.recv())
-            waiting = self._waiting.get(answer.get("id", 0))
-            if waiting is not None and not waiting.done():
-                waiting.set_result(answer)
+            body = await self._line.recv()
+            try:
+                self._deliver(Writer.answer(body))
+            except NodeError as error:  # nobody knows what it was the answer to
+                for waiting in self._waiting.values():
+                    if not waiting.done():
+                        waiting.set_exception(error)
+
+    def _deliver(self, answer: dict[str, Any]) -> None:
+        """To who waits for it; a refusal of what could not be read has no number: it is for who asked last."""
+        number = answer.get("id")
+        if number is None:
+            number = next((n for n in reversed(self._waiting) if not self._waiting[n].done()), None)
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
 
     def _number(self, op: str, **fields: Any) -> Awaitable[int]:
         async def asked() -> int:
@@ -139,20 +150,32 @@ class Node(Verbs[Awaitable[int]]):
             raise TimeoutError(f"{signal} {condition}: not within {timeout:g} s") from None
 
     async def record(self, signals: Sequence[str], seconds: float) -> Recording:
-        """Every row of the next seconds: as many as there are ticks in them."""
+        """Every row of the next simulated seconds: as many as there are ticks in them, however long that takes.
+
+        It ends before if no row comes for as long as an answer may take.
+        """
         kept: list[NDArray[np.int64]] = []
         async with self._listen() as (rows, reader):
             for name in signals:
                 reader.column(name)
             steps = round(seconds * 1e9 / reader.schema.dt_ns)
+            clock = asyncio.get_running_loop().time
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds + self._timeout):
+                async with asyncio.timeout(self._timeout) as limit:
                     async for row in rows:
                         kept.append(row)
                         if len(kept) > steps:
                             break
+                        limit.reschedule(clock() + self._timeout)
             self.lost += reader.lost
-            return Recording.of(kept, reader, signals, reader.lost)
+        await self._tell_losses()
+        return Recording.of(kept, reader, signals, reader.lost)
+
+    async def _tell_losses(self) -> None:
+        if self.lost > self._told_lost:
+            with contextlib.suppress(NodeError):  # the node may be gone
+                await self.ask("losses", lost=self.lost, timeout=0.2)
+                self._told_lost = self.lost
 
     @contextlib.asynccontextmanager
     async def _listen(self) -> AsyncIterator[tuple[AsyncIterator[NDArray[np.int64]], RowReader]]:

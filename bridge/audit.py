@@ -10,6 +10,7 @@ import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,14 +25,15 @@ class Audit:
     Several threads may write; one that comes after the end is too late and does no harm.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.trouble = ""
+    def __init__(self, path: Path | None, tell: Callable[[str], None] = lambda _line: None) -> None:
+        """`tell` takes a line for people: that nothing is written down any more, and why."""
+        self._tell = tell
         self._file: TextIO | None = None
         if path:
             try:
                 self._file = path.open("a", buffering=1)
             except OSError as error:
-                self.trouble = f"{path}: {error.strerror}; commands are not written down"
+                tell(f"{path}: {error.strerror}; commands are not written down")
         self._writing = threading.Lock()
         self._second = 0
         self._in_second = 0
@@ -39,7 +41,7 @@ class Audit:
 
     def done(self, who: str, role: str, asked: dict[str, Any], outcome: str, tick: int) -> None:
         """A request that reached the node."""
-        self._write({"who": who, "role": role, "asked": asked, "outcome": outcome, "tick": tick})
+        self._write({"who": who, "role": role, "asked": _short(asked), "outcome": outcome[:LONGEST], "tick": tick})
 
     def refused(self, who: str, reason: str, why: str, tick: int) -> None:
         """One that did not."""
@@ -65,10 +67,10 @@ class Audit:
             if self._file is None:
                 return
             try:
-                self._file.write(json.dumps({"time": now, **line})[: 4 * LONGEST] + "\n")
+                self._file.write(json.dumps({"time": now, **line}) + "\n")
             except OSError as error:
-                self.trouble = f"audit log: {error.strerror}; commands are no longer written down"
                 self._close_file()
+                self._tell(f"audit log: {error.strerror}; commands are no longer written down")
 
     def close(self, tick: int) -> None:
         self.settle(tick)
@@ -80,3 +82,9 @@ class Audit:
         if file:
             with contextlib.suppress(OSError):
                 file.close()
+
+
+def _short(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for; a field too long to be written out is left as the beginning of its text."""
+    texts = {key: json.dumps(value) for key, value in asked.items()}
+    return {key: value if len(texts[key]) <= LONGEST else texts[key][:LONGEST] + "..." for key, value in asked.items()}

@@ -7,7 +7,7 @@
         n.run()
         n.set("pendulum.shoulder.torque", 0.4)
         n.wait_until("pendulum.elbow.angle", gt=0.5, timeout=2)
-        record = n.record(["pendulum.elbow.angle"], seconds=1)
+        df = n.record(["pendulum.elbow.angle"], seconds=1)
 
 One thread at a time: a ZeroMQ socket is not to be shared. `bridge.aio.Node` is the same for asyncio.
 """
@@ -39,6 +39,7 @@ class Node(Verbs[int]):
     ) -> None:
         self.endpoint = endpoint
         self.lost = 0  # rows that never arrived
+        self._told_lost = 0
         self._key = client_key(key)
         self._timeout = timeout
         self._context = zmq.Context()
@@ -121,17 +122,20 @@ class Node(Verbs[int]):
         raise TimeoutError(f"{signal} {condition}: not within {timeout:g} s, {was}")
 
     def record(self, signals: Sequence[str], seconds: float) -> Recording:
-        """Every row of the next seconds: as many as there are ticks in them."""
+        """Every row of the next simulated seconds: as many as there are ticks in them, however long that takes.
+
+        It ends before if no row comes for as long as an answer may take.
+        """
         socket, reader = self._listen()
         for name in signals:
             reader.column(name)
         rows: list[Any] = []
         before, steps = reader.lost, round(seconds * 1e9 / reader.schema.dt_ns)
-        until = time.monotonic() + seconds + self._timeout
-        while len(rows) <= steps and time.monotonic() < until:
-            if socket.poll(100) and (row := reader.take(socket.recv_multipart()[1])) is not None:
+        while len(rows) <= steps and socket.poll(round(1e3 * self._timeout)):
+            if (row := reader.take(socket.recv_multipart()[1])) is not None:
                 rows.append(row)
         self.lost += reader.lost - before
+        self._tell_losses()
         return Recording.of(rows, reader, signals, reader.lost - before)
 
     def _listen(self) -> tuple[zmq.Socket[bytes], RowReader]:
@@ -149,12 +153,16 @@ class Node(Verbs[int]):
         self._reader.begin()
         return self._rows, self._reader
 
+    def _tell_losses(self) -> None:
+        if self.lost > self._told_lost:
+            with contextlib.suppress(NodeError):  # the node may be gone: there is nobody to tell
+                self.ask("losses", lost=self.lost, timeout=0.2)
+                self._told_lost = self.lost
+
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        if self.lost:
-            with contextlib.suppress(NodeError):  # the node may be gone: there is nobody to tell
-                self.ask("losses", lost=self.lost, timeout=0.2)
+        self._tell_losses()
         self._line.close(0)
         if self._rows is not None:
             self._rows.close(0)

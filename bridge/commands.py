@@ -23,10 +23,9 @@ import zmq
 from bridge.audit import Audit
 from bridge.connections import Connections
 from bridge.foreign import shown, unpack_map
-from bridge.requests import OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
+from bridge.requests import LARGEST, OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
 
-LARGEST = 64 * 1024  # [bytes] of a request
 HARD_LIMIT = 4 * 1024 * 1024  # beyond this ZeroMQ itself closes the connection
 MOST_CLIENTS = 1000  # sessions that are remembered; the one longest silent is forgotten first
 MOST_WAITING = 64  # requests under way

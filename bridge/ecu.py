@@ -34,7 +34,8 @@ def open_lane(spec: dict[str, Any]) -> EcuLane:
         guest = doorman.guest(who)
         return guest.role if guest else None
 
-    audit = Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None)
+    path = Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None
+    audit = Audit(path, lambda line: print(line, flush=True))  # the node tells it to people
     lane = EcuLane(spec, socket, role_of, audit, keyed=doorman is not None)
     if doorman:
         doorman.on_refusal = lane.note_refusal

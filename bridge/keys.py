@@ -99,7 +99,8 @@ class Keyring:
         return path
 
     def revoke(self, name: str) -> None:
-        """Let a client in no more. A running node notices within a second; connections that are open stay open."""
+        """Let a client in no more. A running node notices within two seconds: it refuses requests, also on connections
+        that are open, and ends subscriptions."""
         guests = self.guests().values()
         if all(g.name != name for g in guests):
             raise KeyFileError(

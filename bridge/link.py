@@ -10,7 +10,7 @@ import msgpack
 import zmq
 
 from bridge.keys import ClientKey, read_client_key
-from bridge.requests import VERSION
+from bridge.requests import LARGEST, VERSION
 
 COMMANDS = "tcp://127.0.0.1:9873"
 """Where a node takes commands unless its config says otherwise."""
@@ -37,11 +37,18 @@ class Writer:
         """Its number and its bytes. Fields that are None are left out."""
         number = next(self._numbers)
         head = {"v": VERSION, "session": self.session, "seq": number, "id": number, "op": op}
-        return number, msgpack.packb(head | {k: v for k, v in fields.items() if v is not None})
+        body = msgpack.packb(head | {k: v for k, v in fields.items() if v is not None})
+        if len(body) > LARGEST:
+            raise NodeError("oversized", f"{op}: a request has at most {LARGEST} bytes, this one has {len(body)}")
+        return number, body
 
     @staticmethod
     def answer(body: bytes) -> dict[str, Any]:
-        message = msgpack.unpackb(body)
+        """The map in an answer; NodeError if it is none."""
+        try:
+            message = msgpack.unpackb(body)
+        except (ValueError, RecursionError):
+            message = None
         if not isinstance(message, dict):
             raise NodeError("malformed", "what answers there is no hilnode")
         return message

@@ -15,7 +15,8 @@ from typing import Any
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
-QUANTILES = (("0.5", "p50"), ("0.99", "p99"), ("1", "max"))
+MEDIAN = (("0.5", "p50"), ("0.99", "p99"))
+QUANTILES = (*MEDIAN, ("1", "max"))
 
 Sample = tuple[dict[str, str], float]
 Family = tuple[str, str, str, list[Sample]]
@@ -54,9 +55,7 @@ def families(facts: dict[str, Any]) -> list[Family]:
     ]
     for name, what in (("wake", "Wake-up after the deadline"), ("step", "Time in the plant")):
         if of := timing.get(f"{name}_us"):
-            quantiles = [
-                ({"quantile": q}, of[key] * 1e-6) for q, key in (("0.5", "p50"), ("0.99", "p99"), ("1", "max"))
-            ]
+            quantiles: list[Sample] = [({"quantile": q}, of[key] * 1e-6) for q, key in QUANTILES]
             made.append((f"{name}_seconds", "gauge", f"{what}, over the last second.", quantiles))
     made.append(
         (
@@ -69,6 +68,10 @@ def families(facts: dict[str, Any]) -> list[Family]:
     for key in ("frames", "writes", "errors", "reconnects"):
         samples: list[Sample] = [({"driver": n}, d[key]) for n, d in drivers.items()]
         made.append((f"driver_{key}_total", "counter", f"{key.capitalize()} of the driver.", samples))
+    for key, what in (("dropped", "did not fit into a subscriber's queue"), ("losses", "a client says it never got")):
+        lost: list[Sample] = [({"client": name}, count) for name, count in facts.get(key, {}).items()]
+        made.append((f"messages_{key}_total", "counter", f"Messages that {what}.", lost))
+    made += _of_ecus(facts.get("ecus", {}))
     counts = facts.get("commands", {})
     made.append(
         (
@@ -79,6 +82,33 @@ def families(facts: dict[str, Any]) -> list[Family]:
         )
     )
     return [family for family in made if family[3]]
+
+
+def _of_ecus(ecus: dict[str, Any]) -> list[Family]:
+    made: list[Family] = [
+        ("ecu_up", "gauge", "1 while the ECU is connected.", [({"ecu": n}, e["connected"]) for n, e in ecus.items()]),
+        ("ecu_age_seconds", "gauge", "Since its last message.", [({"ecu": n}, e["age_s"]) for n, e in ecus.items()]),
+        (
+            "ecu_offset_seconds",
+            "gauge",
+            "Its clock minus the node's.",
+            [({"ecu": n}, e["offset_s"]) for n, e in ecus.items()],
+        ),
+        (
+            "ecu_round_trip_seconds",
+            "gauge",
+            "From a state sent to the message that answers it.",
+            [
+                ({"ecu": n, "quantile": q}, e[f"round_trip_{p}_us"] * 1e-6)
+                for n, e in ecus.items()
+                for q, p in QUANTILES[:2]
+            ],
+        ),
+    ]
+    for key, what in (("frames", "taken"), ("lost", "that never came"), ("refused", "refused"), ("unsent", "not sent")):
+        samples: list[Sample] = [({"ecu": n}, e[key]) for n, e in ecus.items()]
+        made.append((f"ecu_{key}_total", "counter", f"Messages {what}.", samples))
+    return made
 
 
 class MetricsServer:

@@ -40,6 +40,8 @@ class Player:
         self.speed = speed
         self._events_of = functools.lru_cache(2)(self._sorted_events)
         self._anchor = 0  # when it was at `_position` [ns]
+        if start_s is not None and start_s > self.duration_s:
+            raise ValueError(f"--from {start_s:g}: the recording lasts {self.duration_s:.3f} s")
         self._place(self.duration_s if start_s is None and speed < 0 else start_s or 0.0)
 
     # -- what it can be told ----------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ from bridge.wire import Packer
 from hilnode.door import NotAnswered
 from hilnode.row import Col
 
+AUDIT = "replay-audit.jsonl"
+"""In the run's folder, where there are keys: who asked the replay for what."""
+
 NAP = 0.001  # [s] between two looks for rows that are due
 PATIENT_NAP = 0.02  # [s] while it stands
 LOOK_NS = 200_000_000  # between two looks at who subscribes
@@ -48,6 +51,7 @@ class Replay:
         commands: str,
         keys: Path | None = None,
         state_hz: float = 100.0,
+        say: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self.run, self.player = run, player
         self.packer = Packer(run.schema, str(run.about["node"]), run.about["scene"])
@@ -81,7 +85,7 @@ class Replay:
                 "replay": str(run.path),
             },
             tick=lambda: player.tick,
-            audit=Audit(None),
+            audit=Audit(run.path.parent / AUDIT if keyring else None, say),
             role_of=self._role_of if self._doorman else None,
             anybody=Role.ADMIN,
             operations=REPLAY_OPERATIONS,

@@ -19,6 +19,9 @@ from hilnode.signals import nearest
 VERSION = 1
 """Of the protocol: a client with another one is told so and refused."""
 
+LARGEST = 64 * 1024
+"""[bytes] of a request."""
+
 ENVELOPE = ("v", "session", "seq", "id", "op")
 LONGEST_TEXT = 200
 MOST_ENTRIES = 1000  # of a table in a request

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, KeysView, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
 
 import msgpack
 import numpy as np
@@ -52,7 +52,11 @@ class RowReader:
 
 @dataclass(frozen=True)
 class Recording:
-    """Signals over time: `r.t`, `r["excavator.boom.angle"]`, `r.to_pandas()`."""
+    """Signals over time: `r.t`, `r["excavator.boom.angle"]`, `r[["a", "b"]]`.
+
+    Where pandas is installed, it can be used like a data frame whose index is the time: `r.describe()`, `r.plot()`,
+    `r.loc[1.0:2.0]`, `r.iloc[-1]`; `to_pandas()` gives that data frame.
+    """
 
     t: NDArray[np.float64]  # simulated time [s]
     tick: NDArray[np.int64]
@@ -70,10 +74,36 @@ class Recording:
             lost,
         )
 
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
+    @overload
+    def __getitem__(self, name: str) -> NDArray[np.float64]: ...
+
+    @overload
+    def __getitem__(self, name: list[str]) -> Recording: ...
+
+    def __getitem__(self, name: str | list[str]) -> NDArray[np.float64] | Recording:
+        if isinstance(name, list):
+            return replace(self, columns={one: self[one] for one in name})
         if name not in self.columns:
             raise UnknownName(f"{name!r} was not recorded: {nearest(name, list(self.columns))}")
         return self.columns[name]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a data frame has."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            frame = self.to_pandas()
+        except ImportError as error:
+            raise AttributeError(f"a recording has no {name!r} without pandas: pip install pandas") from error
+        return getattr(frame, name)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """For libraries that take data frames of any kind."""
+        return self.to_pandas().__dataframe__(nan_as_null, allow_copy)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the signals."""
+        return self.columns.keys()
 
     def __len__(self) -> int:
         return len(self.t)

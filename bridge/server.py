@@ -32,6 +32,11 @@ from hilnode.realtime import keep_off
 LOOK_EVERY = 0.02  # [s] whether the node is there
 
 
+def say(line: str) -> None:
+    """The node tells it to people."""
+    print(line, flush=True)
+
+
 class Lines:
     """Lines from a pipe, without Python's own buffer: a thread that waits in that would hold up the end."""
 
@@ -104,7 +109,7 @@ class Bridge:
                 "raw": spec["raw"],
             },
             tick=lambda: self.publisher.control[Word.TICK],
-            audit=Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None),
+            audit=Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None, say),
             role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
             anybody=Role[spec["role"].upper()],
         )
@@ -118,7 +123,8 @@ class Bridge:
         host, _, port = spec["metrics"].removeprefix("tcp://").rpartition(":")
 
         def facts() -> dict[str, Any]:
-            return {**self.publisher.facts(), "commands": self.commands.counts.as_dict()}
+            counted = {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()}
+            return {**self.publisher.facts(), **counted}
 
         try:
             return MetricsServer(host.strip("[]"), int(port), spec["node"], facts)

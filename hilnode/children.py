@@ -15,6 +15,7 @@ from typing import Any
 FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
 LONGEST_WAIT = 10.0  # [s]
 HEALTHY = 60.0  # [s] one that lived this long is started again at once, as if it had never died
+LAST_BYTES = 400  # of its log that are looked at for its last words
 READY_WITHIN = 60.0  # [s] a slow PC reads the libraries from its disc first; one that dies is noticed at once
 
 
@@ -108,13 +109,26 @@ class Child:
                 self._wait = FIRST_WAIT
             self._again_at = time.monotonic() + self._wait
             again = f"; starting it again in {self._wait:g} s" if self._revive else ""
-            return f"the {self.name} process ended with code {self.process.returncode}{again}"
+            return f"the {self.name} process ended with code {self.process.returncode}{self._last_word()}{again}"
         if self._revive and time.monotonic() >= self._again_at:
             self._again_at = 0.0
             self._wait = min(2 * self._wait, LONGEST_WAIT)
             self._close_pipes()
             self.process = self._spawn()
         return ""
+
+    def _last_word(self) -> str:
+        """The last line of its log, which says why as a rule."""
+        if self._log is None:
+            return ""
+        try:
+            with self._log.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""
+        word = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f" ({word[:LAST_BYTES]})" if word else ""
 
     def end(self, deadline: float) -> bool:
         """Wait until it has ended by itself; at `deadline` (time.monotonic) it is killed, and the answer is False."""

@@ -236,11 +236,13 @@ def check(
 ) -> None:
     """Say what is wrong with a config, or what it would run. Nothing is started. Exit code 2 if it is bad."""
     from drivers import registry as driver_kinds
+    from hilnode.key_check import check_keys
     from hilnode.wiring import resolve
     from plant import registry as plant_kinds
 
     loaded = _load(config)
     with _explained():
+        check_keys(loaded)
         plant = plant_kinds.create(loaded.plant.kind, loaded.node.period_ns * 1e-9, loaded.plant.options)
         devices = {
             n: driver_kinds.create(d.kind, n, d.options, loaded.source.folder) for n, d in loaded.drivers.items()

@@ -159,7 +159,7 @@ def replay(
             player = Player(recording, speed=speed, start_s=start, loop=loop)
             player.playing = not paused
             folder = Path(table.keys) if table.keys else None
-            server = Replay(recording, player, publish=table.publish, commands=table.commands, keys=folder)
+            server = Replay(recording, player, publish=table.publish, commands=table.commands, keys=folder, say=_say)
         except (ConfigError, ValueError) as error:
             _fail(error, 2)
         except PortBusy as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,10 @@ from hilnode.lockfree.ring import Ring
 from hilnode.tick.layout import COMMAND_WIDTH, PARAMS, Answer, Event, Op
 
 CAPACITY = 1024  # commands that may wait; the tick takes 16 per tick
+MOST_AT_ONCE = 256  # of one session: others must find room too
+
+Order = tuple[Op, int, Sequence[float]]
+"""A command: what, which one, and its parameters."""
 
 
 class CommandRefused(RuntimeError):
@@ -44,19 +49,35 @@ class Lane:
 
         Raises CommandRefused if the tick says no and TimeoutError if it says nothing. Needs somebody to feed `hear`.
         """
-        done = threading.Event()
-        heard: list[Happening] = []
+        return self.ask_all([(op, index, params)], timeout=timeout)[0]
+
+    def ask_all(self, orders: Sequence[Order], *, timeout: float = 2.0) -> list[Happening]:
+        """Send commands one right behind the other and wait for all answers; the first that is none is raised."""
+        answers: list[Happening] = []
+        for first in range(0, len(orders), MOST_AT_ONCE):
+            answers += self._ask_some(orders[first : first + MOST_AT_ONCE], timeout)
+        return answers
+
+    def _ask_some(self, orders: Sequence[Order], timeout: float) -> list[Happening]:
+        asked: list[tuple[Op, int, threading.Event, list[Happening]]] = []
         with self._lock:
-            ident = self._push(op, index, params, (done, heard))
-        arrived = done.wait(timeout)
+            for op, index, params in orders:
+                done: threading.Event = threading.Event()
+                heard: list[Happening] = []
+                asked.append((op, self._push(op, index, params, (done, heard)), done, heard))
+        until = time.monotonic() + timeout
+        for _, _, done, _ in asked:
+            done.wait(max(0.0, until - time.monotonic()))
         with self._lock:
-            del self._waiting[ident]
-        if not arrived:
-            raise TimeoutError(f"{op.name.lower()}: no answer from the tick within {timeout:g} s")
-        answer = Answer(heard[0].index)
-        if answer != Answer.DONE:
-            raise CommandRefused(op, answer, heard[0].value)
-        return heard[0]
+            for _, ident, _, _ in asked:
+                del self._waiting[ident]
+        for op, _, done, heard in asked:
+            if not done.is_set():
+                raise TimeoutError(f"{op.name.lower()}: no answer from the tick within {timeout:g} s")
+            answer = Answer(heard[0].index)
+            if answer != Answer.DONE:
+                raise CommandRefused(op, answer, heard[0].value)
+        return [heard[0] for _, _, _, heard in asked]
 
     def _push(
         self,

@@ -41,6 +41,7 @@ from hilnode.door import Door
 from hilnode.ecu_line import Lines
 from hilnode.events import Happening
 from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health, state_of
+from hilnode.key_check import check_keys
 from hilnode.lane import Lane
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
@@ -157,6 +158,7 @@ class Node(Operate):
         if c.log.record and not importlib.util.find_spec("mcap"):
             raise StartFailed("log.record needs the package mcap: pip install 'hilnode[record]'")
         if c.bridge.enabled:
+            check_keys(c)
             check_free("bridge.publish", c.bridge.publish)
             check_free("bridge.commands", c.bridge.commands)
             if c.bridge.metrics:

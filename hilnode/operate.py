@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hilnode.assemble import fault_params, wave_params
 from hilnode.config import check_fault, check_stimulus
 from hilnode.control import Control, Word
 from hilnode.events import Happening
-from hilnode.lane import Lane
+from hilnode.lane import Lane, Order
 from hilnode.limits import SLOTS
 from hilnode.row import Schema
 from hilnode.signals import Signal, UnknownName, nearest
@@ -93,11 +95,14 @@ class Operate:
 
         Kinds and parameters are those of [[signals.faults]]: `node.inject("pendulum.elbow.angle", "bias", value=0.1)`.
         """
+        return self._fill(Op.FAULT, self._fault_slots, [self._fault({"to_s": to_s, **parameters}, signal, kind)])[0]
+
+    def _fault(self, table: Mapping[str, Any], signal: str, kind: str) -> list[float]:
+        """The words of a fault, behind its slot."""
         index = _find("signal", signal, self._signals)
-        table = {"signal": signal, "kind": kind, "to_s": to_s, **parameters}
-        spec = check_fault({k: v for k, v in table.items() if v is not None})
-        params = fault_params(fault_map(index, spec, self._dt_ns))
-        return self._fill(Op.FAULT, self._fault_slots, index, getattr(spec, "seed", 0), params)
+        spec = check_fault({k: v for k, v in {"signal": signal, "kind": kind, **table}.items() if v is not None})
+        code, params = fault_params(fault_map(index, spec, self._dt_ns))
+        return [float(index), float(code), float(getattr(spec, "seed", 0) % 2**53), *params]
 
     def heal(self, slot: int) -> int:
         """Take an injected fault away."""
@@ -108,27 +113,61 @@ class Operate:
 
         Kinds and parameters are those of [[signals.stimulus]], except csv, whose file is read before the start.
         """
-        inputs = self._signals[: self._n_in]
-        index = _find("input", signal, inputs)
-        table = {"signal": signal, "kind": kind, "to_s": to_s, "from_s": self.steps * self._dt_ns * 1e-9, **parameters}
-        spec = check_stimulus({k: v for k, v in table.items() if v is not None})
+        words = self._stimulus({"to_s": to_s, **parameters}, signal, kind)
+        return self._fill(Op.STIMULUS, self._stimulus_slots, [words])[0]
+
+    def _stimulus(self, table: Mapping[str, Any], signal: str, kind: str) -> list[float]:
+        """The words of a stimulus, behind its slot."""
+        index = _find("input", signal, self._signals[: self._n_in])
+        whole = {"signal": signal, "kind": kind, "from_s": self.steps * self._dt_ns * 1e-9, **table}
+        spec = check_stimulus({k: v for k, v in whole.items() if v is not None})
         if spec.kind == "csv":
             raise ValueError("a csv stimulus is read before the start: write it into the config")
-        params = wave_params(stimulus_map(index, spec), 0)
-        return self._fill(Op.STIMULUS, self._stimulus_slots, index, getattr(spec, "seed", 0), params)
+        code, params = wave_params(stimulus_map(index, spec), 0)
+        return [float(index), float(code), float(getattr(spec, "seed", 0) % 2**53), *params]
 
     def calm(self, slot: int) -> int:
         """Take a stimulus away."""
         return self._empty(Op.STIMULUS, self._stimulus_slots, slot)
 
-    def _fill(self, op: Op, slots: set[int], signal: int, seed: int, params: tuple[int, list[float]]) -> int:
+    def load(
+        self,
+        parameters: Mapping[str, float],
+        forces: Mapping[str, float],
+        faults: Sequence[Mapping[str, Any]],
+        stimuli: Sequence[Mapping[str, Any]],
+    ) -> tuple[int, dict[str, list[int]]]:
+        """Everything at once: the tick at which the last of it took effect, and the slots of faults and stimuli.
+
+        All of it is checked before any of it is asked for. Then it goes to the tick in one go, which takes sixteen
+        commands at a time: a small session takes effect in a single tick.
+        """
+        orders: list[Order] = [
+            (Op.PARAMETER, _find("plant parameter", name, self._parameters, value), [value])
+            for name, value in parameters.items()
+        ]
+        orders += [(Op.FORCE, _find("signal", name, self._signals, x), [x]) for name, x in forces.items()]
+        made = {
+            Op.FAULT: [_checked("faults", k, self._fault, table) for k, table in enumerate(faults)],
+            Op.STIMULUS: [_checked("stimuli", k, self._stimulus, table) for k, table in enumerate(stimuli)],
+        }
+        with self._slots:
+            free = {Op.FAULT: self._fault_slots, Op.STIMULUS: self._stimulus_slots}
+            given = {op: _first(free[op], len(words)) for op, words in made.items()}
+            for op, words in made.items():
+                orders += [(op, slot, w) for slot, w in zip(given[op], words, strict=True)]
+            answers = self._lane.ask_all(orders)
+            for op, slots in given.items():
+                free[op].difference_update(slots)
+        tick = answers[-1].tick if answers else self._control[Word.TICK]
+        return tick, {"faults": given[Op.FAULT], "stimuli": given[Op.STIMULUS]}
+
+    def _fill(self, op: Op, slots: set[int], words: Sequence[list[float]]) -> list[int]:
         with self._slots:  # two who ask at the same time must not get the same one
-            if not slots:
-                raise RuntimeError(f"all {SLOTS} slots are in use: take one away first")
-            slot = min(slots)
-            self._lane.ask(op, slot, [float(signal), float(params[0]), float(seed % 2**53), *params[1]])
-            slots.remove(slot)
-        return slot
+            given = _first(slots, len(words))
+            self._lane.ask_all([(op, slot, w) for slot, w in zip(given, words, strict=True)])
+            slots.difference_update(given)
+        return given
 
     def _empty(self, op: Op, slots: set[int], slot: int) -> int:
         with self._slots:
@@ -161,6 +200,25 @@ class Operate:
         """A plant parameter, within its limits, at the tick's edge."""
         index = _find("plant parameter", name, self._parameters, value)
         return self._lane.ask(Op.PARAMETER, index, [value]).tick
+
+
+def _first(slots: set[int], count: int) -> list[int]:
+    if count > len(slots):
+        left = f"only {len(slots)} are left" if slots else "none is left"
+        raise RuntimeError(f"{count} of {SLOTS} slots are needed, {left}: take some away first")
+    return sorted(slots)[:count]
+
+
+def _checked(what: str, number: int, words: Callable[..., list[float]], table: Mapping[str, Any]) -> list[float]:
+    """The words of one table of a session; an error names it."""
+    rest = dict(table)
+    signal, kind = rest.pop("signal", None), rest.pop("kind", None)
+    if not isinstance(signal, str) or not isinstance(kind, str):
+        raise ValueError(f"{what}[{number}] needs signal and kind")
+    try:
+        return words(rest, signal, kind)
+    except (ValueError, LookupError) as error:
+        raise ValueError(f"{what}[{number}]: {error}") from error
 
 
 def _find(what: str, name: str, signals: tuple[Signal, ...], value: float | None = None) -> int:

@@ -58,14 +58,8 @@ def load_session(
     faults: list[dict[str, Any]] | None = None,
     stimuli: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Everything of a session, in this order. What fails is named, and what came before it stays."""
-    tick = node.control[Word.TICK]
-    for name, value in (parameters or {}).items():
-        tick = node.set_parameter(name, value)
-    for name, value in (forces or {}).items():
-        tick = node.force(name, value)
-    slots = {"faults": [node.inject(**table) for table in faults or ()]}
-    slots["stimuli"] = [node.stimulate(**table) for table in stimuli or ()]
+    """Everything of a session, or nothing: what is wrong is named before anything is done."""
+    tick, slots = node.load(parameters or {}, forces or {}, faults or (), stimuli or ())
     return {"answer": tick, **slots}
 
 

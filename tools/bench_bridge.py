@@ -37,7 +37,11 @@ PEERS = TOOLS / "bridge_peers.py"
 PUBLISH = "tcp://127.0.0.1:19872"
 ECU = "tcp://127.0.0.1:19874"
 COMMANDS = 'commands = "tcp://127.0.0.1:19873"'
+AUDIENCES = (1, 10, 50)  # subscribers
+SETTLE = 2.0  # [s] until all of them are heard, and for ticks that a busy machine has slipped
 HOUR = 3_600_000  # rows of 1 kHz
+LARGE = 2000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
+LARGE_BYTES = 260_000  # as a message of 64 tiles of the ground
 SHORTEST = 300_000  # rows of which a tenth fills whatever there is to fill
 WIDE = (
     COMMANDS
@@ -93,7 +97,7 @@ def run_with(subscribers: int, seconds: float, *, bridge: bool = True) -> tuple[
         with node(folder, more=WIDE, bridge=bridge):
             running(folder)
             peers = [stack.enter_context(peer("subscribe", PUBLISH, n, CPU)) for n in shares if n]
-            time.sleep(seconds)
+            time.sleep(seconds + (SETTLE if subscribers else 0.0))
             found = [result(p) for p in peers]
         log = log_of(folder)
         late = (log.done - log.deadline)[STATES_FIRST:]
@@ -103,12 +107,15 @@ def run_with(subscribers: int, seconds: float, *, bridge: bool = True) -> tuple[
 def stream(seconds: float) -> list[Row]:
     """Rows of 2 KB at 1 kHz to 1, 10 and 50 subscribers on loopback: none may be lost."""
     rows = []
-    for count in (1, 10, 50):
+    for count in AUDIENCES:
         _, found = run_with(count, seconds)
         lost = sum(f["lost"] + f["publisher_lost"] for f in found)
-        got = sum(f["rows"] for f in found)
+        got, least = sum(f["rows"] for f in found), min(f["least"] for f in found)
         what = f"1 kHz raw, rows of {8 * WIDE_SCHEMA.words} B, {count} subscribers, {seconds:g} s"
-        rows.append(Row(what, f"{lost} of {got} lost", "0", lost == 0 and got >= 0.9 * 1000 * count * seconds))
+        wanted = round(1000 * seconds)  # at each of them
+        rows.append(
+            Row(what, f"{lost} of {got} lost, {least} at the least", f"0, {wanted}", lost == 0 and least >= wanted)
+        )
         rows += _latency(found[0], f"tick to frame received, {count} subscribers", bound=count == 1)
     return rows
 
@@ -127,14 +134,22 @@ def _latency(found: dict[str, Any], what: str, *, bound: bool) -> list[Row]:
 
 
 def tick(seconds: float, rounds: int = 3) -> list[Row]:
-    """What the bridge costs the tick: p99 of its end after the deadline, with 10 subscribers and without bridge."""
-    times: dict[bool, list[float]] = {True: [], False: []}
+    """What the bridge costs the tick: p99 of its end after the deadline, with 1, 10, 50 subscribers and without bridge.
+
+    They take turns, so that whatever else the machine does meets all of them.
+    """
+    times: dict[int, list[float]] = {0: [], **{count: [] for count in AUDIENCES}}
     for _ in range(rounds):
-        for bridge in (False, True):
-            times[bridge].append(run_with(10 if bridge else 0, seconds / rounds, bridge=bridge)[0])
-    alone, beside = float(np.median(times[False])), float(np.median(times[True]))
-    reached = f"{beside:.1f} us beside {alone:.1f} us: {beside / alone:.2f} x"
-    return [Row(f"tick p99 with bridge / without, {rounds} rounds", reached, "<= 1.2 x", beside <= 1.2 * alone)]
+        for count, found in times.items():
+            found.append(run_with(count, seconds / rounds, bridge=count > 0)[0])
+    alone = float(np.median(times[0]))
+    rows = []
+    for count in AUDIENCES:
+        beside = float(np.median(times[count]))
+        what = f"tick p99 with bridge and {count} subscribers / without, {rounds} rounds"
+        reached = f"{beside:.1f} us beside {alone:.1f} us: {beside / alone:.2f} x"
+        rows.append(Row(what, reached, "<= 1.2 x", beside <= 1.2 * alone))
+    return rows
 
 
 def ecu(seconds: float) -> list[Row]:
@@ -194,7 +209,24 @@ def stalled(seconds: float) -> list[Row]:
             growth <= 5 and whole <= 60,
         ),
         Row("the one beside it", f"{found['lost']} of {found['rows']} lost", "0", found["lost"] == 0),
+        *_stalled_by_bytes(),
     ]
+
+
+def _stalled_by_bytes() -> list[Row]:
+    """One that never reads large messages, beside one that does: far fewer than the bound on messages."""
+    with (
+        peer("large", PUBLISH, LARGE, LARGE_BYTES) as sender,
+        peer("stall", PUBLISH, "terrain"),
+        peer("follow", PUBLISH, "terrain") as follower,
+    ):
+        found = result(sender)
+        heard = result(follower)
+    text = f"{found['growth_mb']:.0f} MB, of {LARGE * LARGE_BYTES / 1e6:.0f} MB sent; {found['cut']} times cut off"
+    what = f"a subscriber that never reads, {LARGE} messages of {LARGE_BYTES // 1000} kB: bridge grows by"
+    good = found["growth_mb"] <= 60 and found["cut"] >= 1
+    beside = Row("the one beside it", f"{heard['lost']} of {heard['rows']} lost", "0", heard["lost"] == 0)
+    return [Row(what, text, "<= 60 MB", good), beside]
 
 
 def _push_rows(

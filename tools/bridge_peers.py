@@ -4,8 +4,9 @@ subscribe ENDPOINT COUNT CPU   subscribers of raw; counts what is lost and how l
 echo ENDPOINT CPU              an ECU that answers each state with its tick
 collect ENDPOINT CPU           keeps tick and first input of every raw row
 publish NODE ENDPOINT          a publisher on the rows of NODE, without a node
-stall ENDPOINT                 subscribes to raw and never reads
-follow ENDPOINT                subscribes to raw and says now and then which tick it has seen
+large ENDPOINT COUNT BYTES     sends large messages of terrain at the pace of the one who reads them
+stall ENDPOINT [TOPIC]         subscribes and never reads
+follow ENDPOINT [TOPIC]        subscribes and says now and then how far it is
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bridge.audience import Audience
 from bridge.ecu_client import Ecu
 from bridge.endpoints import bound
 from bridge.publisher import Publisher
+from bridge.wire import Packer
 from hilnode.realtime import keep_off
 from hilnode.row import Col, Schema
 from hilnode.signals import Signal
@@ -97,6 +99,7 @@ def subscribe(endpoint: str, count: str, cpu: str) -> dict[str, Any]:
     p50, p99 = np.percentile(first.late[STATES_FIRST // 10 :], [50, 99]) * 1e6
     return {
         "rows": sum(c.rows for c in every),
+        "least": min(c.rows for c in every),
         "lost": sum(c.lost for c in every),
         "publisher_lost": first.publisher_lost,
         "p50_us": p50,
@@ -140,18 +143,42 @@ def publish(node: str, endpoint: str) -> dict[str, Any]:
     return {}
 
 
-def stall(endpoint: str) -> dict[str, Any]:
+def large(endpoint: str, count: str, size: str) -> dict[str, Any]:
+    """Sends when it is told to: two subscribers are there, and one of them is as far as the last message but ten."""
+    import psutil
+
+    cut: list[str] = []
+    audience = Audience(
+        bound(zmq.Context(), None, zmq.XPUB, "large", endpoint), refused=lambda _reason, who, _why: cut.append(who)
+    )
+    packer, process, body = Packer(WIDE_SCHEMA, "large"), psutil.Process(), bytes(int(size))
+    print("ready", flush=True)
+    while len(audience.connections.open) < 2:
+        audience.look()
+        time.sleep(0.01)
+    time.sleep(0.5)
+    before = most = process.memory_info().rss
+    for number in range(int(count)):
+        audience.send(packer.pack("terrain", time.monotonic(), number, {"units": body}))
+        audience.look()
+        most = max(most, process.memory_info().rss)
+        time.sleep(0.002)  # 130 MB/s: ten times what the ground sends at its worst
+    time.sleep(1.0)
+    return {"growth_mb": (most - before) / 1e6, "cut": len(cut)}
+
+
+def stall(endpoint: str, topic: str = "raw") -> dict[str, Any]:
     socket = zmq.Context().socket(zmq.SUB)
-    socket.setsockopt(zmq.RCVHWM, 1000)
-    socket.subscribe("raw")
+    socket.setsockopt(zmq.RCVHWM, 1000 if topic == "raw" else 1)
+    socket.subscribe(topic)
     socket.connect(endpoint)
     print("ready", flush=True)
     threading.Event().wait()
     return {}
 
 
-def follow(endpoint: str) -> dict[str, Any]:
-    socket = subscription(zmq.Context(), endpoint, "raw")
+def follow(endpoint: str, topic: str = "raw") -> dict[str, Any]:
+    socket = subscription(zmq.Context(), endpoint, topic)
     print("ready", flush=True)
     count = Count()
     while not told_to_end():
@@ -165,7 +192,7 @@ def follow(endpoint: str) -> dict[str, Any]:
 
 
 PEERS: dict[str, Callable[..., dict[str, Any]]] = {
-    f.__name__: f for f in (subscribe, echo, collect, publish, stall, follow)
+    f.__name__: f for f in (subscribe, echo, collect, publish, large, stall, follow)
 }
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class WebServer:
         self.feed = Feed(options.endpoint, options.key, self._say_to_all, self._wake_all)
         self.cab = Cab(self.feed, self._tell_cab, self._note_cab)
         self.gate = Gate(self.host, options.token, Files(options.static))
-        self.audit = Audit(options.audit)
+        self.audit = Audit(options.audit, lambda line: print(line, flush=True))
         self.pages: set[Page] = set()
 
     # -- pages ------------------------------------------------------------------------------------------------------

@@ -83,6 +83,14 @@ def test_a_recording_has_every_tick_and_is_a_data_frame_if_wished(node):
     frame = record.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame.loc[record.t[10], ELBOW] == record[ELBOW][10]
+    df = record
+    assert df.loc[record.t[10], ELBOW] == record[ELBOW][10]
+    assert df.iloc[-1][TORQUE] == record[TORQUE][-1]
+    assert df.describe()[ELBOW]["max"] == df[ELBOW].max() == df.max()[ELBOW]
+    assert list(df[[TORQUE]].columns) == list(df[[TORQUE]].to_pandas().columns) == [TORQUE]
+    assert pandas.api.interchange.from_dataframe(df)[ELBOW].tolist() == record[ELBOW].tolist()
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = df.no_such_thing
 
 
 def test_the_plant_stands_while_paused_and_goes_the_steps_it_is_granted(node):
@@ -131,6 +139,57 @@ def test_a_session_is_loaded_at_once(node):
     node.wait_until(TORQUE, eq=1.5)
     node.wait_until(other, eq=2.5)
     node.heal(*loaded["faults"])
+
+
+def test_a_session_with_one_mistake_does_nothing(node):
+    other, before = "pendulum.elbow.torque", node.status()
+    good = {"signal": other, "kind": "bias", "value": 1.0}
+    for wrong, why in (
+        ({"faults": [good, {"signal": other, "kind": "bia"}]}, r"faults\[1\]"),
+        ({"faults": [good, {"kind": "bias"}]}, r"faults\[1\] needs signal"),
+        ({"stimuli": [{"signal": ELBOW, "kind": "constant", "value": 1.0}]}, r"stimuli\[0\].*no input"),
+        ({"stimuli": [{"signal": TORQUE, "kind": "constant", "value": 1.0}] * 100}, "slots are needed"),
+        ({"parameters": {"pendulum.damping": -1e9}}, "outside its range"),
+    ):
+        with pytest.raises(NodeError, match=why):
+            node.load_session(forces={TORQUE: 1.5}, **wrong)
+    after = node.status()
+    assert (after["forced"], after["parameters"]) == (before["forced"], before["parameters"])
+    assert not node.record([other], 0.05)[other].any()
+    assert (
+        node.inject(TORQUE, "bias", value=0.0)
+        == node.load_session(faults=[{"signal": TORQUE, "kind": "bias", "value": 0.0}])["faults"][0] - 1
+    )
+    node.heal(0)
+    node.heal(1)
+
+
+def test_a_small_session_takes_effect_in_one_tick(node):
+    other = "pendulum.elbow.torque"
+
+    async def both() -> tuple[int, object]:
+        async with aio.Node(node.endpoint) as fellow:
+            recording = asyncio.create_task(fellow.record([TORQUE, other], 1.0))
+            await asyncio.sleep(0.3)
+            loaded = await fellow.load_session(forces={TORQUE: 1.0, other: 2.0})
+            return loaded["answer"], await recording
+
+    tick, record = asyncio.run(both())
+    for name, value in ((TORQUE, 1.0), (other, 2.0)):
+        assert (record[name][record.tick >= tick] == value).all()
+        assert not record[name][record.tick < tick].any()
+
+
+def test_in_slow_motion_a_recording_is_as_long_as_it_should_be(node):
+    node.set_speed(0.05)
+    try:
+        patient = Node(node.endpoint, timeout=1.0)
+        with patient:
+            record = patient.record([ELBOW], 0.1)  # two seconds: longer than it waits for an answer
+    finally:
+        node.set_speed(1.0)
+    assert len(record) == 101
+    assert record.t[-1] - record.t[0] == pytest.approx(0.1)
 
 
 def test_the_bridge_comes_back_when_it_is_killed(running):

@@ -19,11 +19,11 @@ from mutations import decoded, mutated, packed_pairs
 
 from bridge.audit import WRITTEN_OUT, Audit
 from bridge.client import Node
-from bridge.commands import HARD_LIMIT, LARGEST, CommandServer
+from bridge.commands import HARD_LIMIT, CommandServer
 from bridge.doorman import Doorman, protect
 from bridge.keys import Keyring, Pair, read_client_key
 from bridge.link import NodeError
-from bridge.requests import OPERATIONS, REASONS, REQUIRED, VERSION, Operation, Role
+from bridge.requests import LARGEST, OPERATIONS, REASONS, REQUIRED, VERSION, Operation, Role
 from hilnode.door import NotAnswered
 
 

@@ -1,5 +1,6 @@
 """Metrics as Prometheus reads them: parsed by its own client library."""
 
+import math
 import urllib.error
 import urllib.request
 from typing import Any
@@ -43,6 +44,20 @@ def test_its_own_parser_reads_every_number_and_label():
     assert read["hilnode_driver_up", (("driver", 'odd "name"\\'), ("node", "bench"), ("twin", "true"))] == 0
     assert read["hilnode_requests_total", (("node", "bench"), ("outcome", "malformed"))] == 1
     assert len(read) == 4 + 6 + 2 + 8 + 2
+
+
+def test_losses_and_ecus_are_told():
+    ecu = {"connected": True, "age_s": 0.25, "offset_s": math.nan, "frames": 9, "lost": 3, "refused": 2, "unsent": 1}
+    ecu |= {"round_trip_p50_us": 700.0, "round_trip_p99_us": 1900.0}
+    more = {"dropped": {"127.0.0.1:4711": 12}, "losses": {"anna:1f2e": 5}, "ecus": {"crane": ecu}}
+    read = parsed(render(families(FACTS | more), "bench"))
+    here, crane = ("node", "bench"), ("ecu", "crane")
+    assert read["hilnode_messages_dropped_total", (("client", "127.0.0.1:4711"), here)] == 12
+    assert read["hilnode_messages_losses_total", (("client", "anna:1f2e"), here)] == 5
+    assert read["hilnode_ecu_up", (crane, here)] == 1
+    assert read["hilnode_ecu_lost_total", (crane, here)] == 3
+    assert math.isnan(read["hilnode_ecu_offset_seconds", (crane, here)])
+    assert read["hilnode_ecu_round_trip_seconds", (crane, here, ("quantile", "0.99"))] == pytest.approx(1.9e-3)
 
 
 def test_a_node_that_has_just_begun_has_no_timing_yet():

@@ -126,6 +126,8 @@ def test_impossible_wishes_are_refused(run):
     player = Player(run)
     with pytest.raises(ValueError, match=r"lasts from 0 to 0\.499 s"):
         player.seek(7.0, 0)
+    with pytest.raises(ValueError, match=r"--from 7: the recording lasts 0\.499 s"):
+        Player(run, start_s=7.0)
     for speed in (0.0, 1e6, -1e6):
         with pytest.raises(ValueError, match="between"):
             player.set_speed(speed, 0)

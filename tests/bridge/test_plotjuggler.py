@@ -7,12 +7,17 @@ other sort is lost. Numbers that come as integers now and as floats then are rea
 they never change.
 
 The flattening is done here by msgpack itself and the rules above, after DataStreamZMQ and nlohmann_parsers of
-PlotJuggler 3.
+PlotJuggler 3; and, where it is installed, by the library that PlotJuggler reads MessagePack with.
 """
 
 import itertools
 import math
+import os
+import shutil
 import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -90,3 +95,56 @@ def test_names_do_not_meet():
     series = flat("", msgpack.unpackb(MANY[0][1]))
     assert len({name for name, _ in series}) == len(series)
     assert all(a != b for a, b in itertools.pairwise(sorted(name for name, _ in series)))
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory) -> Callable[[list[bytes]], list[dict[str, str]]]:
+    """PlotJuggler's own decoder, nlohmann::json: series to sort and value of each frame, nothing of one it refuses."""
+    include = os.environ.get("NLOHMANN_INCLUDE", "/usr/include")
+    if not shutil.which("g++") or not (Path(include) / "nlohmann" / "json.hpp").exists():
+        pytest.skip("needs g++ and nlohmann/json.hpp: apt install g++ nlohmann-json3-dev")
+    program = tmp_path_factory.mktemp("reader") / "reader"
+    source = Path(__file__).with_name("plotjuggler_reader.cpp")
+    subprocess.run(["g++", "-std=c++17", "-O0", f"-I{include}", str(source), "-o", str(program)], check=True)
+
+    def read(bodies: list[bytes]) -> list[dict[str, str]]:
+        lines = "".join(body.hex() + "\n" for body in bodies)
+        said = subprocess.run([str(program)], input=lines, capture_output=True, text=True, check=True).stdout
+        parts = said.removesuffix("\n\n").split("\n\n")
+        return [dict(line.split(" ", 1) for line in part.splitlines() if line != "refused") for part in parts]
+
+    return read
+
+
+def as_told(value: Any) -> str:
+    """A value that is no float as the reader prints it."""
+    return f"{type(value).__name__} {int(value) if isinstance(value, (bool, int)) else value}"
+
+
+def test_its_own_decoder_reads_the_same_numbers(reader):
+    def values(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, dict):
+            for key, part in value.items():
+                yield from values(f"{prefix}/{key}", part)
+        elif isinstance(value, list):
+            for number, part in enumerate(value):
+                yield from values(f"{prefix}[{number}]", part)
+        else:
+            yield prefix, value
+
+    for read, (_, body) in zip(reader([body for _, body in MANY]), MANY, strict=True):
+        wanted = dict(values("", msgpack.unpackb(body)))
+        assert read.keys() == wanted.keys()
+        for name, value in wanted.items():
+            sort, _, text = read[name].partition(" ")
+            if isinstance(value, float):
+                number = float.fromhex(text)
+                assert sort == "float"
+                assert number == value or (math.isnan(number) and math.isnan(value)), name
+            else:
+                assert read[name] == as_told(value), name
+
+
+def test_its_own_decoder_drops_the_topic_frame(reader):
+    topics = [b"state", b"raw", b"timing", b"event", b"driver", b"scene", b"schema", b"bridge", b"ecu"]
+    assert reader(topics) == [{}] * len(topics)

@@ -197,6 +197,35 @@ def test_the_last_row_is_sent_before_the_end(bench):
     wait_for(lambda: heard.of("raw")[-1]["tick"] == len(ring) - 1, "the last row", 3.0)
 
 
+def test_what_a_stalled_subscriber_of_a_node_loses_is_published(tmp_path, name):
+    """It runs as fast as it can, so that ten thousand messages have soon been made."""
+    endpoint = f"tcp://127.0.0.1:{free_port()}"
+    with (
+        remote_node(tmp_path, name, f'bridge.publish = "{endpoint}"\nnode.pace = "free"\n') as node,
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as stalled,
+        context.socket(zmq.SUB) as reader,
+    ):
+        stalled.linger = reader.linger = 0
+        stalled.setsockopt(zmq.RCVHWM, 10)
+        stalled.setsockopt(zmq.RCVBUF, 10_000)
+        stalled.subscribe("raw")
+        reader.subscribe("bridge")
+        for socket in (stalled, reader):
+            socket.connect(endpoint)
+        node.ask("arm")
+        node.ask("run")
+
+        def dropped() -> dict[str, int]:
+            assert reader.poll(30_000)
+            return dict(msgpack.unpackb(reader.recv_multipart()[1])["dropped"])
+
+        wait_for(dropped, "the loss", 120)
+        wait_for(lambda: max(dropped().values()) > 1000, "more of it", 60)
+        assert len(dropped()) == 1
+        assert next(iter(dropped())).startswith("127.0.0.1:")
+
+
 @pytest.mark.slow
 def test_without_raw_only_the_readable_topics_are_sent(tmp_path, name):
     port = free_port()

@@ -150,6 +150,7 @@ def test_errors_go_to_the_log_and_not_to_the_pipe(start: Start, tmp_path: Path) 
     text = log.read_text()
     assert text.startswith("on paper\n")
     assert "ZeroDivisionError" in text
+    assert child.tend() == "the helper process ended with code 1 (ZeroDivisionError: division by zero)"
 
 
 def test_without_a_log_errors_go_where_the_node_s_own_go(tmp_path: Path) -> None:

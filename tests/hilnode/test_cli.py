@@ -422,3 +422,19 @@ def test_check_of_a_damaged_file_is_a_sentence(tmp_path, data):
 @given(data=damaged())
 def test_check_of_many_damaged_files_is_a_sentence(tmp_path, data):
     is_a_sentence(tmp_path / "fuzz.toml", data)
+
+
+@pytest.mark.parametrize("spoilt", ["nowhere", "node", "clients"])
+def test_keys_that_can_not_be_read_are_told_before_anything_starts(tmp_path, spoilt):
+    """A node that starts its bridge again and again, for ever, helps nobody."""
+    folder = tmp_path / "keys"
+    if spoilt != "nowhere":
+        assert runner.invoke(app, ["keys", "new", "anna", "--folder", str(folder)]).exit_code == 0
+        (folder / f"{spoilt}.toml").write_text("public = 1\n")
+    path = tmp_path / "bench.toml"
+    path.write_text(f'plant.kind = "double_pendulum"\nbridge.keys = "{folder}"\n')
+    for command in (["check", str(path)], ["run", str(path), "--for", "1", "--out", str(tmp_path / "run")]):
+        done = runner.invoke(app, command)
+        assert done.exit_code == 2, done.output
+        assert "bridge.keys" in done.output
+        assert str(folder).replace("-", "") in done.output.replace("\n", "").replace("-", "")
