@@ -5,7 +5,7 @@
             its default                               any other: it is let go
 
 A phase ends when all `go` are within their tolerance and all `until` hold and `for_s` has passed, or when `at_most_s`
-has passed, which is counted. No stick crosses its range faster than in `over_s`. Whoever does not see (an eye is
+has passed, which is counted. A goal with `next` moves on by that much each time round. No stick crosses its range faster than in `over_s`. Whoever does not see (an eye is
 missing, or what it sees is no number) lets go of everything, and the clock of the phase stands.
 
 Nothing here knows threads or the time of day: `advance` is told how much time has passed and what is seen. A driver
@@ -27,7 +27,8 @@ from hilnode.signals import NAME, Signal, SignalError, nearest
 
 KEYS = ("channels", "sees", "phases", "loop_from", "ramp_s")
 PHASE_KEYS = ("name", "hold", "go", "until", "for_s", "at_most_s", "over_s")
-GO_KEYS = ("see", "to", "gain", "most", "within")
+GO_KEYS = ("see", "to", "gain", "most", "within", "next")
+NEXT_KEYS = ("by", "rounds")
 UNTIL_KEYS = ("above", "below")
 OWN = ("phase", "cycle", "timeouts")
 """Channels that the operator has anyway: where it is, how often it was through, how many phases ended by time."""
@@ -35,11 +36,13 @@ OWN = ("phase", "cycle", "timeouts")
 RAMP = 0.2  # [s] from one end of a stick's range to the other: a quick hand
 NEAR = 0.1  # of `most`: where the stick is nearly let go, its goal is reached
 LONGEST = 1e6  # [s]
+MOST_ROUNDS = 1_000_000
 LARGEST = sys.float_info.max
 TICK = 1e-9  # [s] sums of time steps miss a round number by less
 
 A_PHASE = '{ name = "dig", hold = { brake = 1.0 }, for_s = 2.0 }'
 A_GO = '{ see = "boom", to = 0.5, gain = 4.0 }'
+A_NEXT = "{ by = -0.2, rounds = 5 }"
 AN_UNTIL = "{ above = 0.9 }"
 
 
@@ -52,12 +55,17 @@ class Go:
     gain: float  # [1 / unit of the eye]
     most: float
     within: float  # [unit of the eye]
+    by: float = 0.0  # [unit of the eye] how far the goal moves on each time round
+    rounds: int = 1  # after so many it is back where it began
 
-    def stick(self, seen: float) -> float:
-        return min(max(self.gain * (self.to - seen), -self.most), self.most)
+    def goal(self, cycle: int) -> float:
+        return self.to + self.by * (cycle % self.rounds)
 
-    def reached(self, seen: float) -> bool:
-        return abs(self.to - seen) <= self.within
+    def stick(self, seen: float, cycle: int) -> float:
+        return min(max(self.gain * (self.goal(cycle) - seen), -self.most), self.most)
+
+    def reached(self, seen: float, cycle: int) -> bool:
+        return abs(self.goal(cycle) - seen) <= self.within
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,10 @@ class Phase:
     at_most_s: float
     over_s: float
 
-    def done(self, elapsed: float, seen: Mapping[str, float]) -> bool:
+    def done(self, elapsed: float, seen: Mapping[str, float], cycle: int) -> bool:
         return (
             elapsed >= self.for_s - TICK
-            and all(go.reached(seen[go.see]) for go in self.go.values())
+            and all(go.reached(seen[go.see], cycle) for go in self.go.values())
             and all(until.holds(seen[eye]) for eye, until in self.until.items())
         )
 
@@ -109,6 +117,8 @@ class Phases:
         self.loop_from = read.loop_from(table, [p.name for p in self.phases])
         if self.loop_from is not None:
             read.looped(self.phases)
+        elif any(go.rounds > 1 for phase in self.phases for go in phase.go.values()):
+            raise read.wrong(("loop_from",), "is missing: a goal has next, but nothing ever comes round again")
         self._sight = [s.name for s in self.eyes]
         self.reset()
 
@@ -153,13 +163,13 @@ class Phases:
         if not self.done:
             self._turn(seen)
         phase = self.now
-        goals = dict(phase.hold) | {channel: go.stick(seen[go.see]) for channel, go in phase.go.items()}
+        goals = dict(phase.hold) | {channel: go.stick(seen[go.see], self.cycle) for channel, go in phase.go.items()}
         return self._move(dt, goals, phase.over_s)
 
     def _turn(self, seen: Mapping[str, float]) -> None:
         """Go on to the next phase if this one is over."""
         phase = self.now
-        if not phase.done(self._elapsed, seen):
+        if not phase.done(self._elapsed, seen, self.cycle):
             if self._elapsed < phase.at_most_s - TICK:
                 return
             self.timeouts += 1
@@ -336,8 +346,23 @@ class _Reader:
             reach = max(abs(channel.low), abs(channel.high))
             most = self.number(table, (*here, "most"), reach, 1e-9, 1e9)
             within = self.number(table, (*here, "within"), NEAR * most / abs(gain), 0.0, 1e9)
-            go[name] = Go(see, to, gain, most, within)
+            by, rounds = self.next(table, (*here, "next"))
+            go[name] = Go(see, to, gain, most, within, by, rounds)
         return go
+
+    def next(self, table: Mapping[str, Any], loc: Loc) -> tuple[float, int]:
+        """How far a goal moves on each time round, and after how many rounds it begins anew."""
+        if "next" not in table:
+            return 0.0, 1
+        given = self.table(table["next"], loc, A_NEXT)
+        self.known(given, loc, NEXT_KEYS, "is no key of next")
+        for key in NEXT_KEYS:
+            if key not in given:
+                raise self.wrong(loc, f"has no {key}: {A_NEXT}")
+        rounds = given["rounds"]
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 < rounds <= MOST_ROUNDS:
+            raise self.wrong((*loc, "rounds"), f"must be a whole number from 2 to {MOST_ROUNDS}")
+        return self.number(given, (*loc, "by"), 0.0, -1e9, 1e9), rounds
 
     def untils(self, given: Any, loc: Loc, eyes: list[str]) -> dict[str, Until]:
         until = {}

@@ -56,6 +56,7 @@ from hilnode.config_errors import (
 )
 from hilnode.limits import HISTORY
 from hilnode.signals import nearest
+from hilnode.tables import FileTable
 from hilnode.toml_source import Source, parse_toml, read_text
 
 __all__ = ["Config", "ConfigError", "Problem", "load", "overlay", "schema"]
@@ -217,7 +218,9 @@ class PlantTable(Table):
     """The simulated machine."""
 
     kind: KindName = Field(default="double_pendulum", description="Which plant: a known kind, or module:attribute.")
-    options: FreeTable = Field(default={}, description="Handed to the plant kind as it stands.")
+    options: FreeTable = Field(
+        default={}, description="Handed to the plant kind as it stands; parameters may name a TOML file."
+    )
     parameters: dict[SignalName, Number] = Field(default={}, description="Initial values of plant parameters, by name.")
 
 
@@ -674,7 +677,22 @@ def load(path: str | os.PathLike[str]) -> Config:
     text = read_text(path, FILE_LIMIT)
     file = printable(os.fsdecode(path))
     document = parse_toml(text, file)
-    return _validated(document, Source(file, Path(path).parent, text, document))
+    source = Source(file, Path(path).parent, text, document)
+    return _validated(_with_parameter_file(document, source.folder), source)
+
+
+def _with_parameter_file(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The same with the table itself where `plant.options.parameters` names a file that holds it.
+
+    So the configuration says all that a run depends on, and a recording of it too.
+    """
+    plant = document.get("plant")
+    options = plant.get("options") if isinstance(plant, Mapping) else None
+    name = options.get("parameters") if isinstance(options, Mapping) else None
+    if not isinstance(plant, Mapping) or not isinstance(options, Mapping) or not isinstance(name, str):
+        return document
+    table = FileTable(name, parse_toml(read_text(folder / name, FILE_LIMIT), printable(name)))
+    return {**document, "plant": {**plant, "options": {**options, "parameters": table}}}
 
 
 PLAIN_TABLES = ("node", "plant", "safety", "bridge", "log")

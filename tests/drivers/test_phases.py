@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.base import OptionError
-from drivers.phases import GO_KEYS, KEYS, PHASE_KEYS, UNTIL_KEYS, Phases
+from drivers.phases import GO_KEYS, KEYS, NEXT_KEYS, PHASE_KEYS, UNTIL_KEYS, Phases
 
 DT = 0.001  # [s]
 SEES = {"boom": "rad", "stick": "rad", "fill": "1"}
@@ -202,6 +202,23 @@ def test_the_loop_begins_where_it_is_told_to_and_does_not_drift():
     assert not phases.done
 
 
+def test_a_goal_moves_on_each_time_round_and_begins_anew():
+    """Three rounds with goals 0.5, 0.4 and 0.3, then 0.5 again; a goal without `next` stays."""
+    lift = {"name": "lift", "go": {"right.y": go(0.5, within=0.001, next={"by": -0.1, "rounds": 3})}}
+    phases = make(lift, {"name": "lower", "go": {"right.y": go(-0.2, within=0.001)}}, loop_from="lift")
+    machine, tops, lows = Machine(phases), [], []
+    for _ in range(7):
+        machine.until(lambda: phases.now.name == "lower")
+        tops.append(machine.seen["boom"])
+        machine.until(lambda: phases.now.name == "lift")
+        lows.append(machine.seen["boom"])
+    assert tops == pytest.approx([0.5, 0.4, 0.3, 0.5, 0.4, 0.3, 0.5], abs=0.002)
+    assert lows == pytest.approx([-0.2] * 7, abs=0.002)
+    phases.reset()
+    machine.until(lambda: phases.now.name == "lower")
+    assert machine.seen["boom"] == pytest.approx(0.5, abs=0.002)
+
+
 def test_without_a_loop_the_last_phase_goes_on():
     machine = Machine(make(*CYCLE))
     machine.until(lambda: machine.phases.done)
@@ -265,7 +282,16 @@ GOOD: dict[str, Any] = {
         {
             "name": "dig",
             "hold": {"parking": 1.0},
-            "go": {"left.y": {"see": "stick", "to": -1.9, "gain": 4.0, "most": 0.8, "within": 0.03}},
+            "go": {
+                "left.y": {
+                    "see": "stick",
+                    "to": -1.9,
+                    "gain": 4.0,
+                    "most": 0.8,
+                    "within": 0.03,
+                    "next": {"by": -0.1, "rounds": 3},
+                }
+            },
             "until": {"fill": {"above": 0.9}},
             "at_most_s": 8.0,
             "over_s": 0.3,
@@ -327,6 +353,17 @@ DIG = "phases/1"
         ),
         (f"{DIG}/go/left.y/sea", 1, r"sea = 1: is no key of go: did you mean 'see'\? \(it has see, to, gain, most"),
         (f"{DIG}/go/left.y/most", 0, r"most = 0: must be a number from 1e-09 to 1e\+09"),
+        (f"{DIG}/go/left.y/next", 0.1, r"next = 0\.1: must be a table such as \{ by = -0\.2, rounds = 5 \}"),
+        (
+            f"{DIG}/go/left.y/next/rounds",
+            1,
+            r"next\.rounds = 1: must be a whole number from 2 to 1000000 \(phase 'dig'",
+        ),
+        (f"{DIG}/go/left.y/next/rounds", 2.5, r"next\.rounds = 2\.5: must be a whole number from 2"),
+        (f"{DIG}/go/left.y/next/by", "far", r"next\.by = \"far\": must be a number from -1e\+09 to 1e\+09"),
+        (f"{DIG}/go/left.y/next/by", None, r"go\.\"left\.y\"\.next: has no by: \{ by = -0\.2"),
+        (f"{DIG}/go/left.y/next/of", 3, r"next\.of = 3: is no key of next: .*\(it has by, rounds\)"),
+        ("loop_from", None, r"drivers\.hand\.loop_from: is missing: a goal has next"),
         (f"{DIG}/until/fil", {}, r"until\.fil: 'fil' is not one of sees: did you mean 'fill'"),
         (f"{DIG}/until/fill", {}, r"until\.fill: must have above or below"),
         (f"{DIG}/until/fill/abov", 1, r"abov = 1: is no key of until: did you mean 'above'\? \(it has above, below\)"),
@@ -370,9 +407,9 @@ leaves = (
     | st.sampled_from([10**400, -(10**400), "boom", "x", "dig", "rad", "Ä", "", "\0", 0.5, 1, 2.0])
     | st.text(max_size=5)
 )
-keys = st.sampled_from([*KEYS, *PHASE_KEYS, *GO_KEYS, *UNTIL_KEYS, "boom", "x", "left.y", "unit", "low"]) | st.text(
-    max_size=5
-)
+keys = st.sampled_from(
+    [*KEYS, *PHASE_KEYS, *GO_KEYS, *NEXT_KEYS, *UNTIL_KEYS, "boom", "x", "left.y", "unit", "low"]
+) | st.text(max_size=5)
 anything = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5), max_leaves=20
 )

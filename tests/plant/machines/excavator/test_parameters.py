@@ -1,9 +1,14 @@
 """The parameter table: units, ranges, what is refused and in which words."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
+from hilnode.config import load
+from hilnode.config_errors import ConfigError
+from hilnode.tables import FileTable
 from plant.machines.excavator.linkage import ranges
 from plant.machines.excavator.parameters import TABLE, UNITS, ParameterError, Parameters
 
@@ -78,3 +83,57 @@ def test_what_cannot_be_is_refused(given: dict[str, object], words: list[str]) -
 def test_geometry_that_cannot_close_is_refused() -> None:
     with pytest.raises(ParameterError, match="reaches no angle at all: the bucket's linkage cannot close"):
         ranges(Parameters({"link.length": "3 m"}))
+
+
+def entry(**more: object) -> dict[str, object]:
+    """A good entry of a file, with changes; None takes a key away."""
+    made = {"value": 1.9, "unit": "t", "source": "weighed"} | more
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def test_a_file_changes_what_it_names_and_leaves_the_rest() -> None:
+    pin = {"value": [300, 0, 700], "unit": "mm", "source": "drawing"}
+    p = Parameters(FileTable("mine.toml", {"boom": {"mass": entry(), "pin": pin}}))
+    assert p["boom.mass"] == pytest.approx(1900.0)
+    assert p.point("boom.pin") == pytest.approx((0.3, 0.0, 0.7))
+    assert p["stick.mass"] == TABLE["stick.mass"].value
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"boom": {"mas": entry()}}, ["mine.toml", "'boom.mas'", "boom.mass"]),
+        ({"boom": {"mass": entry(unit="m")}}, ["mine.toml", "boom.mass", "'1.9 m'", "kg, t", "such as '1750 kg'"]),
+        ({"boom": {"mass": entry(value=900)}}, ["mine.toml", "boom.mass", "'900 t'", "from 1 to 50000 kg"]),
+        ({"boom": {"mass": entry(value="1.9")}}, ["mine.toml", "boom.mass.value", "'1.9'", "must be a number"]),
+        ({"boom": {"mass": entry(value=True)}}, ["mine.toml", "boom.mass.value", "must be a number"]),
+        ({"boom": {"mass": entry(source=None)}}, ["mine.toml", "boom.mass has no source", "source = ..."]),
+        ({"boom": {"mass": entry(source=" ")}}, ["mine.toml", "boom.mass.source", "where the number comes from"]),
+        ({"boom": {"mass": entry(unit=None)}}, ["mine.toml", "boom.mass has no unit"]),
+        ({"boom": {"mass": entry(unit=3)}}, ["mine.toml", "boom.mass.unit = 3", "'kg'"]),
+        ({"boom": {"mass": entry(low=1)}}, ["mine.toml", "boom.mass.low", "value, unit and source"]),
+        ({"boom": {"pin": entry(unit="m")}}, ["mine.toml", "boom.pin", "3 numbers"]),
+        ({"axle": {"front": entry(value=0.5, unit="km")}}, ["mine.toml", "axle.front", "m, mm, cm"]),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_name(table: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(ParameterError) as told:
+        Parameters(FileTable("mine.toml", table))
+    assert all(word in str(told.value) for word in words), str(told.value)
+
+
+def test_a_config_names_a_file(tmp_path: Path) -> None:
+    """Relative to its own folder; the configuration then holds the table itself, so a recording needs no file."""
+    (tmp_path / "heavy.toml").write_text('boom.mass = { value = 1.9, unit = "t", source = "weighed" }\n')
+    config = tmp_path / "node.toml"
+    config.write_text('plant.kind = "excavator"\nplant.options.parameters = "heavy.toml"\n')
+    given = load(config).plant.options["parameters"]
+    assert Parameters(given)["boom.mass"] == pytest.approx(1900.0)
+    assert Parameters(json.loads(json.dumps(given)))["boom.mass"] == pytest.approx(1900.0)
+    config.write_text('plant.options.parameters = "light.toml"\n')
+    with pytest.raises(ConfigError, match=r"light\.toml"):
+        load(config)
+    (tmp_path / "heavy.toml").write_text("boom.mass = {\n")
+    config.write_text('plant.options.parameters = "heavy.toml"\n')
+    with pytest.raises(ConfigError, match=r"heavy\.toml"):
+        load(config)
