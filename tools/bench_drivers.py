@@ -7,7 +7,8 @@
 Prints a table; exit code 1 if a row misses its bound. The devices (kernel terminals, sockets, a Modbus server of
 pyModbusTCP, an NI gRPC device server) live in processes of their own. Their unevenness is in the periods too, and so is
 the machine's: beside them stands a process that does nothing but sleep a millisecond at a time, kept off the tick's CPU
-as the drivers are. Read the periods on a machine where that one is even. A driver more is one entry in `DRIVERS`.
+as the drivers are. Read the periods on a machine where that one is even, and no time on one whose hypervisor gives its
+CPUs to others: how much it took is a row too. A driver more is one entry in `DRIVERS`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import atexit
 import json
 import os
 import random
+import re
 import socket
 import struct
 import subprocess
@@ -408,6 +410,12 @@ def latency(seconds: float) -> list[Row]:
     return [Row("byte on a tty to a tick's inputs", reached, f"p99 <= {bound:.0f} us", bool(p99 <= bound))]
 
 
+def stolen() -> np.ndarray:
+    """Time that a hypervisor has given to others, for each CPU [s]; 0 on a machine of one's own. Ref: proc(5)."""
+    ticks = [line.split()[8] for line in Path("/proc/stat").read_text().splitlines() if re.match(r"cpu\d", line)]
+    return np.array(ticks, float) / os.sysconf("SC_CLK_TCK")
+
+
 ROWS: dict[str, Callable[[float], list[Row]]] = {"tick": tick, "latency": latency, "unplug": unplug}
 
 
@@ -423,7 +431,11 @@ def main(arguments: list[str]) -> int:
     rows: list[Row] = []
     for name in arguments or list(ROWS):
         console.print(f"{name}: {(ROWS[name].__doc__ or '').splitlines()[0]}")
+        began, before = time.monotonic(), stolen()
         rows += ROWS[name](seconds)
+        shares = 100 * (stolen() - before) / (time.monotonic() - began)
+        told = ", ".join(f"{share:.1f}" for share in shares)
+        rows.append(Row(f"stolen by the hypervisor meanwhile ({name})", f"{told} % of each CPU", "", good=True))
     table = Table("what", "reached", "bound", "")
     for row in rows:
         table.add_row(row.what, row.reached, row.bound, "[green]good[/]" if row.good else "[red]missed[/]")

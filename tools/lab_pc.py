@@ -22,7 +22,8 @@ TOP = Path(__file__).resolve().parent.parent
 MISSING = 77
 SECONDS = 480.0
 PYTEST = [
-    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", "--tb=short", "--durations=5"),
+    *(sys.executable, "-m", "pytest", "-v", "--tb=short", "--durations=8"),
+    *(word for plugin in ("cacheprovider", "hypothesispytest", "xdist", "anyio") for word in ("-p", f"no:{plugin}")),
     *("-m", "lab", "tests/lab"),
 ]
 

@@ -33,6 +33,16 @@ READ_WITHIN = 0.15  # [s] the contract says a tenth; the rest is for a busy mach
 STOPS_WITHIN = 20.0  # [s] an `open` cannot be cut short, and an OPC UA server takes seconds to come up
 HELP = re.compile(r"\?|\(|sudo|pip install|switch|create|check|close|hilnode devices")
 KINDS = sorted(registry.KINDS._built_in)
+RAW = {
+    "can": re.compile(r"Report 100#03\.00\.04\.00"),
+    "daq": re.compile(r"0\.1875 V \| 0\.25 V"),
+    "hid": re.compile(r"03 04"),
+    "modbus": re.compile(r"0003 \| 0004"),
+    "opcua": re.compile(r"3 Int16 \| 4\.0 Double"),
+    "serial": re.compile(r":3,4\*[0-9A-F]{2}"),
+    "udp": re.compile("(?:[0-9a-f]{2} ?){16}"),
+}
+"""What each kind of device says for 3 and 4, as `hilnode probe` shows it."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -168,6 +178,23 @@ def test_values_arrive_in_place_with_the_time_of_the_read(bed):
     if bed.rig.say and not bed.twin:
         assert bed.values.tolist() == [float(n) for n in range(3, 3 + len(bed.values))]
     assert (bed.values.ctypes.data, bed.stamps.ctypes.data) == places
+
+
+def test_a_probe_shows_what_the_device_said(bed):
+    if bed.twin or bed.kind not in RAW:
+        pytest.skip("it has nothing but its values to show")
+    bed.driver.open()
+
+    def is_shown() -> bool:
+        bed.say(3.0, 4.0)
+        bed.read()
+        return RAW[bed.kind].fullmatch(" | ".join(bed.driver.raw().values())) is not None
+
+    wait_for(is_shown, f"{RAW[bed.kind].pattern}; it shows {bed.driver.raw()}")
+    raw = bed.driver.raw()
+    assert set(raw) in ({"frame"}, {s.name for s in bed.driver.inputs})
+    bed.driver.close()
+    bed.driver.raw()  # asked at the wrong time it may say anything, but must not raise
 
 
 def test_reading_keeps_no_memory(bed):
@@ -407,4 +434,6 @@ kind = "loopback"
         assert time.monotonic() - began < 5.0
         assert good[H.ERRORS] == 0
         assert node.driver_states()["raiser"][0] == Health.DEGRADED
+        wait_for(lambda: node.driver_states()["blocker"][0] == Health.DEGRADED, "the word that it hangs")
+        assert "has not returned for" in node.driver_states()["blocker"][1]
         assert node.state.name == "RUNNING"

@@ -42,7 +42,7 @@ class LabError(RuntimeError):
 
 
 class ToolsMissing(LabError):
-    """Programs that this machine does not have."""
+    """Programs or packages that this machine does not have and cannot get."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ def _output(*command: str, folder: Path | None = None) -> str:
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LabError(f"`{' '.join(command)}` failed: {last} (if it knows no package: sudo apt-get update)")
+        from_apt = command[0].startswith("apt")
+        help_ = " (if it knows no package: sudo apt-get update)" if from_apt else ""
+        raise (ToolsMissing if from_apt else LabError)(f"`{' '.join(command)}` failed: {last}{help_}")
     return done.stdout
 
 
