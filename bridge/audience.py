@@ -8,12 +8,12 @@ connection how many bytes the other end has acknowledged, and whether some are u
 subscriber and whatever program it is:
 
     sent - acknowledged            [bytes] what waits for it, or is lost
-    the same while it is idle      [bytes] what it has lost, if its queue was full since it was idle before
+    the same while it is idle      [bytes] what it has lost
 
 ZeroMQ says once that a message does not fit (XPUB_NODROP): then the queue of one who was sent HIGH_WATER messages since
 it was idle is full, and stays so until it has taken half of them. While it takes nothing, all that is sent is lost.
-When it is idle again, or full again, what it has lost meanwhile follows from the bytes; as a number of messages it is
-right to the last one where they are of one size.
+When it is full again, what it has lost meanwhile is estimated from the bytes; when it is idle again it follows from
+them: as a number of messages it is right to the last one where they are of one size.
 
 The bound on messages is none on bytes: large ones of a stalled subscriber could fill the memory. Who has more than
 MOST_BYTES waiting is cut off, and so is who is no longer let in. A client that lives connects again by itself.
@@ -39,6 +39,7 @@ MOST_BYTES = 32_000_000  # and bytes, beside the largest message there was
 MOST_TOPICS = 100  # of one subscriber; with more it counts as one to everything
 MOST_KEPT = 100  # subscribers that have gone, whose losses are still told
 MOST_READ = 1000  # subscriptions taken in one look
+LOOK_AFTER = HIGH_WATER // 4  # messages
 MOVED = 0.25  # of its queue: one that has taken so much is no longer stalled (ZeroMQ: half of it)
 UNKNOWN = "unknown"
 _ACKED = slice(120, 128)  # tcpi_bytes_acked in the kernel's tcp_info
@@ -74,13 +75,24 @@ class Listener:
     user: str
     handle: sockets.socket
     topics: set[bytes] = field(default_factory=set)
-    base: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # messages and bytes of a topic, when it was idle
-    base_acked: int = 0
-    full: Mark | None = None  # when its queue was full; counted from when it was idle
+    acked: int = 0  # [bytes] when it subscribed for the first time
+    bytes_then: dict[bytes, int] = field(default_factory=dict)  # of a topic that had been sent when it subscribed to it
+    messages_then: dict[bytes, int] = field(default_factory=dict)  # of a topic that had been sent when it was idle
+    before: int = 0  # [bytes] sent to it under topics that it has left since
+    full: Mark | None = None  # when its queue was full the last time
+    sizes: float = 0.0  # [bytes] of a message on average, since its queue was full for the first time
     idle: int | None = None  # what was open when it was seen idle just before
-    dropped: int = 0  # messages lost for certain
-    losing: int = 0  # and since its queue is full
+    dropped: int = 0  # messages lost until it was idle
+    dropped_bytes: int = 0
+    lost: int = 0  # messages lost since then, until its queue was full the last time
+    lost_bytes: int = 0
+    losing: int = 0  # and since its queue was full the last time
     cut: bool = False
+
+    @property
+    def lost_in_all(self) -> int:
+        """Messages."""
+        return self.dropped + self.lost + self.losing
 
     def wants(self, topic: bytes) -> bool:
         return len(self.topics) > MOST_TOPICS or any(topic.startswith(t) for t in self.topics)
@@ -101,7 +113,7 @@ class Audience:
         self._socket, self._is_welcome, self._refused = socket, is_welcome, refused
         self._envelope = _CURVE if keyed else 0
         self._sent: dict[bytes, Sent] = {}
-        self._largest = 0
+        self._largest = self._unlooked = 0
         self._listeners: dict[int, Listener] = {}
         self._gone: OrderedDict[str, int] = OrderedDict()
         socket.setsockopt(zmq.XPUB_VERBOSER, 1)  # each subscription is told, also one that somebody else has too
@@ -109,6 +121,11 @@ class Audience:
 
     def send(self, frames: list[bytes]) -> None:
         """A topic and a body, to all who want it; nobody is waited for."""
+        self._unlooked += 1
+        if self._unlooked >= LOOK_AFTER:  # a node that runs as fast as it can
+            self.look()
+        elif int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            self._hear_all()  # so that what is counted for a subscriber begins with what it gets
         sent = self._sent.get(frames[0]) or self._sent.setdefault(frames[0], Sent())
         size = sum(_on_wire(len(frame) + self._envelope) for frame in frames)
         sent.messages += 1
@@ -124,7 +141,7 @@ class Audience:
 
     def dropped(self) -> dict[str, int]:
         """Messages that did not fit, by subscriber; those who lost none are left out."""
-        now = {a.name: a.dropped + a.losing for a in self._listeners.values() if a.dropped or a.losing}
+        now = {a.name: a.lost_in_all for a in self._listeners.values() if a.lost_in_all}
         return {**self._gone, **now}
 
     def _note_full(self, topic: bytes, size: int) -> None:
@@ -136,35 +153,35 @@ class Audience:
                 found = True
                 full, before = listener.full, Mark(mark.messages - 1, mark.bytes - size, mark.acked)
                 if full is None:
-                    listener.full = before
+                    listener.full, listener.sizes = before, float(size)
                 elif mark.acked - full.acked >= MOVED * full.open:  # it took some, and is full again
-                    self._settle(listener, before, before.open - full.open)
-                    listener.full = before._replace(acked=before.bytes - full.open)  # what is lost is not open
-        if not found:  # one that has subscribed since the last look
+                    lost = max(0, before.open - full.open)
+                    listener.lost += round(lost / listener.sizes)
+                    listener.lost_bytes += lost
+                    listener.losing = 0
+                    listener.full = before._replace(bytes=before.bytes - lost)
+        if not found:
             self._gone[UNKNOWN] = self._gone.get(UNKNOWN, 0) + 1
-
-    def _settle(self, listener: Listener, now: Mark, lost: int) -> None:
-        """It has lost so many bytes since its queue was full."""
-        assert listener.full is not None
-        sizes = (now.bytes - listener.full.bytes) / max(1, now.messages - listener.full.messages)
-        listener.dropped += max(1, round(lost / sizes)) if sizes else 1
-        listener.losing = 0
 
     # -- who is there -------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Take note of who came and went, and of what each has taken; a few times a second."""
+        self._unlooked = 0
         for descriptor in self.connections.look():
             if listener := self._listeners.pop(descriptor, None):
                 self._keep(listener)
+        self._hear_all()
+        for listener in self._listeners.values():
+            self._measure(listener)
+
+    def _hear_all(self) -> None:
         for _ in range(MOST_READ):
             try:
                 frame = self._socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
-                break
+                return
             self._hear(frame)
-        for listener in self._listeners.values():
-            self._measure(listener)
 
     def _hear(self, frame: zmq.Frame) -> None:
         """A subscription, or its end."""
@@ -182,20 +199,21 @@ class Audience:
             if handle is None:
                 return
             name = f"{user}@{address(handle)}" if user else address(handle)
-            listener = self._listeners[descriptor] = Listener(name, user, handle)
-            self._start_over(listener)
-        if not said[0]:
-            listener.topics.discard(said[1:])
-            return
+            listener = self._listeners[descriptor] = Listener(name, user, handle, acked=_acked(handle))
         had = {topic for topic in self._sent if listener.wants(topic)}
-        listener.topics.add(said[1:])
+        (listener.topics.add if said[0] else listener.topics.discard)(said[1:])
         for topic, sent in self._sent.items():
-            if topic not in had and listener.wants(topic):
-                listener.base[topic] = (sent.messages, sent.bytes)
+            wants = listener.wants(topic)
+            if wants and topic not in had:
+                listener.bytes_then[topic], listener.messages_then[topic] = sent.bytes, sent.messages
+            elif topic in had and not wants:
+                listener.before += sent.bytes - listener.bytes_then.get(topic, 0)
 
     def _measure(self, listener: Listener) -> None:
         mark = self._mark(listener)
         full = listener.full
+        if full and mark.messages > full.messages:
+            listener.sizes = (mark.bytes - full.bytes) / (mark.messages - full.messages)
         if full and mark.acked - full.acked < MOVED * full.open:  # it takes nothing: nothing more fits
             listener.losing = mark.messages - full.messages
         waiting = min(mark.open, full.open) if full else mark.open
@@ -210,28 +228,26 @@ class Audience:
 
     def _note_idle(self, listener: Listener, mark: Mark) -> None:
         """Nothing is under way to it. One whose queue was full must be seen so twice: ZeroMQ may just be filling up."""
+        lost = mark.open + listener.lost_bytes
         if listener.full and listener.idle is None:
-            listener.idle = mark.open
+            listener.idle = lost
             return
         if listener.full and listener.idle is not None:
-            self._settle(listener, mark, min(listener.idle, mark.open))
-        self._start_over(listener)
-
-    def _start_over(self, listener: Listener) -> None:
-        """From here on is counted what is sent to it and what it takes."""
-        listener.base = {topic: (sent.messages, sent.bytes) for topic, sent in self._sent.items()}
-        listener.base_acked = _acked(listener.handle)
+            lost = min(lost, listener.idle)
+            listener.dropped += max(1, round(lost / listener.sizes))
+            listener.dropped_bytes += lost
+            listener.lost = listener.lost_bytes = listener.losing = 0
+        listener.messages_then = {topic: sent.messages for topic, sent in self._sent.items()}
         listener.full = listener.idle = None
 
     def _mark(self, listener: Listener) -> Mark:
-        """What was sent to it since it was idle, and what it has acknowledged."""
-        messages = size = 0
+        """Messages sent to it since it was idle; bytes that were sent and not lost, and those that it acknowledged."""
+        messages, size = 0, listener.before - listener.dropped_bytes - listener.lost_bytes
         for topic, sent in self._sent.items():
             if listener.wants(topic):
-                before = listener.base.get(topic, (0, 0))
-                messages += sent.messages - before[0]
-                size += sent.bytes - before[1]
-        return Mark(messages, size, _acked(listener.handle) - listener.base_acked)
+                messages += sent.messages - listener.messages_then.get(topic, 0)
+                size += sent.bytes - listener.bytes_then.get(topic, 0)
+        return Mark(messages, size, _acked(listener.handle) - listener.acked)
 
     def _cut(self, listener: Listener, reason: str, why: str) -> None:
         if listener.cut:
@@ -244,8 +260,8 @@ class Audience:
             return
 
     def _keep(self, listener: Listener) -> None:
-        if listener.dropped or listener.losing:
-            self._gone[listener.name] = listener.dropped + listener.losing
+        if listener.lost_in_all:
+            self._gone[listener.name] = listener.lost_in_all
             if len(self._gone) > MOST_KEPT:
                 self._gone.popitem(last=False)
 

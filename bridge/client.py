@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,19 @@ class Node(Verbs[int]):
     ) -> int:
         """Wait for a row in which the signal is so: its tick. TimeoutError says how near it came."""
         condition = Condition(gt, lt, eq, tol)
-        socket, reader = self._listen()
-        column, seen = reader.column(signal), None
-        until = time.monotonic() + timeout
-        while socket.poll(max(0, round(1e3 * (until - time.monotonic())))):
-            row = reader.take(socket.recv_multipart()[1])
-            if row is None:
-                continue
-            seen = float(row.view(float)[column])
-            if condition.met(seen):
-                return int(row[0])
-            if time.monotonic() > until:
-                break
+        seen = None
+        with self._listen() as (socket, reader):
+            column = reader.column(signal)
+            until = time.monotonic() + timeout
+            while socket.poll(max(0, round(1e3 * (until - time.monotonic())))):
+                row = reader.take(socket.recv_multipart()[1])
+                if row is None:
+                    continue
+                seen = float(row.view(float)[column])
+                if condition.met(seen):
+                    return int(row[0])
+                if time.monotonic() > until:
+                    break
         was = "no row came" if seen is None else f"it was {seen:g} at last"
         raise TimeoutError(f"{signal} {condition}: not within {timeout:g} s, {was}")
 
@@ -126,32 +127,34 @@ class Node(Verbs[int]):
 
         It ends before if no row comes for as long as an answer may take.
         """
-        socket, reader = self._listen()
-        for name in signals:
-            reader.column(name)
         rows: list[Any] = []
-        before, steps = reader.lost, round(seconds * 1e9 / reader.schema.dt_ns)
-        while len(rows) <= steps and socket.poll(round(1e3 * self._timeout)):
-            if (row := reader.take(socket.recv_multipart()[1])) is not None:
-                rows.append(row)
+        with self._listen() as (socket, reader):
+            for name in signals:
+                reader.column(name)
+            before, steps = reader.lost, round(seconds * 1e9 / reader.schema.dt_ns)
+            while len(rows) <= steps and socket.poll(round(1e3 * self._timeout)):
+                if (row := reader.take(socket.recv_multipart()[1])) is not None:
+                    rows.append(row)
         self.lost += reader.lost - before
         self._tell_losses()
         return Recording.of(rows, reader, signals, reader.lost - before)
 
-    def _listen(self) -> tuple[zmq.Socket[bytes], RowReader]:
+    @contextlib.contextmanager
+    def _listen(self) -> Iterator[tuple[zmq.Socket[bytes], RowReader]]:
         """Rows from now on; what was sent meanwhile is thrown away."""
         if self._rows is None or self._reader is None:
             self._reader = RowReader(schema_of(self.ask("schema")))
             self._rows = identify(self._context.socket(zmq.SUB), self._key)
             self._rows.setsockopt(zmq.RCVHWM, MOST_ROWS)
             self._rows.connect(beside(self.endpoint, self.about["publish"]))
-        else:
-            self._rows.unsubscribe(b"raw")
-            while self._rows.poll(0):
-                self._rows.recv_multipart()
+        while self._rows.poll(0):
+            self._rows.recv_multipart()
         self._rows.subscribe(b"raw")
         self._reader.begin()
-        return self._rows, self._reader
+        try:
+            yield self._rows, self._reader
+        finally:  # rows that nobody reads would pile up here, and then at the node
+            self._rows.unsubscribe(b"raw")
 
     def _tell_losses(self) -> None:
         if self.lost > self._told_lost:

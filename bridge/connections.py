@@ -31,8 +31,10 @@ class Connections:
     def __init__(self, socket: zmq.Socket[bytes], refused: Refusal, *, keyed: bool) -> None:
         self.open: dict[int, sockets.socket] = {}
         self._socket, self._refused, self._keyed = socket, refused, keyed
-        wanted = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-        self.monitor = socket.get_monitor_socket(wanted)
+        self._failures = [zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL]
+        if keyed:  # a client without a key may see that it does not fit, and close, before the greeting is over here
+            self._failures.append(zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+        self.monitor = socket.get_monitor_socket(sum(self._failures, zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED))
         self._failed = False  # the connection that is closed next did not get past the greeting
 
     def look(self) -> list[int]:
@@ -42,7 +44,7 @@ class Connections:
             report = recv_monitor_message(self.monitor, zmq.NOBLOCK)
             if report["event"] == zmq.EVENT_ACCEPTED:
                 self.know(report["value"])
-            elif report["event"] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+            elif report["event"] in self._failures:
                 self._failed = True
             elif report["event"] == zmq.EVENT_DISCONNECTED:
                 closed.append(report["value"])

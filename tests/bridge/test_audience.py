@@ -107,6 +107,27 @@ def test_what_a_stalled_subscriber_loses_is_counted_and_the_other_loses_nothing(
     assert hall.audience.dropped() == {name: missing}, "what it lost is still told"
 
 
+def test_one_that_is_always_too_slow_is_counted_on_the_way_and_exactly_when_it_has_caught_up(hall):
+    """It takes a third of what is sent, so its queue is full again and again."""
+    slow = hall.subscriber("raw", RCVHWM=100, RCVBUF=10_000)
+    got, total = 0, 60_000
+    for number in range(total):
+        hall.audience.send([b"raw", bytes(2000)])
+        if number % 3 == 0 and slow.poll(0):
+            slow.recv_multipart()
+            got += 1
+        if number % 500 == 0:
+            hall.audience.look()
+    hall.audience.look()
+    (on_the_way,) = hall.audience.dropped().values()
+    got += len(drain(slow))
+    hall.until(lambda: next(iter(hall.audience._listeners.values())).full is None, "it is idle again")
+    (counted,) = hall.audience.dropped().values()
+    assert counted == total - got
+    assert counted > 10_000
+    assert on_the_way == pytest.approx(counted, rel=0.25)
+
+
 def test_nobody_who_reads_is_said_to_lose(hall):
     readers = [hall.subscriber("raw", RCVHWM=0) for _ in range(3)]
     for number in range(3 * HIGH_WATER):
