@@ -165,6 +165,7 @@ def _plant(plant: Plant, wiring: SignalMap, output: NDArray[np.float64], pose: N
     def column(name: str) -> NDArray[np.int64]:
         return np.array([getattr(task, name) for task in plant.tasks], np.int64)
 
+    hits = plant.collisions
     return layout.Plant(
         task=column("address"),
         self=column("self_address"),
@@ -174,6 +175,12 @@ def _plant(plant: Plant, wiring: SignalMap, output: NDArray[np.float64], pose: N
         param=np.array(wiring.parameters, float),
         output=output,
         pose=pose,
+        hits=hits.count if hits else _ints(1),
+        hit_body=hits.body if hits else np.zeros((1, 2), np.int64),
+        hit_point=hits.point if hits else np.zeros((1, 3)),
+        hit_impulse=hits.impulse if hits else np.zeros(1),
+        hit_least=hits.least if hits else 0.0,
+        hits_told=hits.count.copy() if hits else _ints(1),
     )
 
 

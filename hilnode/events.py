@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilnode.row import Schema, State
-from hilnode.tick.layout import Answer, Cause, Event
+from hilnode.tick.layout import PLACE_BITS, PLACE_FURTHEST, Answer, Cause, Event
 
 ANSWERS = {
     Answer.DONE: "done",
@@ -37,6 +37,7 @@ class Happening:
     def as_dict(self) -> dict[str, Any]:
         """What goes into the log and over the wire."""
         value = self.value if np.isfinite(self.value) else None
+        where = {"point": place_of(self.ident)} if self.code == Event.COLLISION else {}
         return {
             "tick": self.tick,
             "time_ns": self.time_ns,
@@ -44,6 +45,7 @@ class Happening:
             "index": self.index,
             "value": value,
             "what": self.sentence,
+            **where,
         }
 
     def as_json(self) -> str:
@@ -70,9 +72,9 @@ class Teller:
         tick, time_ns, code, index, _, ident = (int(w) for w in words)
         value = float(words[4:5].view(np.float64)[0])
         event = Event(code)
-        return Happening(tick, time_ns, event, index, value, ident, self._sentence(event, index, value))
+        return Happening(tick, time_ns, event, index, value, ident, self._sentence(event, index, value, ident))
 
-    def _sentence(self, code: Event, index: int, value: float) -> str:
+    def _sentence(self, code: Event, index: int, value: float, ident: int) -> str:
         match code:
             case Event.STATE:
                 return f"{State(int(value)).name.lower()} -> {State(index).name.lower()}"
@@ -99,6 +101,10 @@ class Teller:
                 which = "its twin" if value else "the device itself"
                 name = self._drivers[index] if index < len(self._drivers) else f"number {index}"
                 return f"driver {name}: {which} is in"
+            case Event.COLLISION:
+                one, other = (self._body(b) for b in divmod(index, len(self._schema.bodies) + 1))
+                x, y, z = place_of(ident)
+                return f"collision of {one} with {other} at ({x:.3f}, {y:.3f}, {z:.3f}) m: {value:.3g} N s"
 
     def _cause(self, cause: Cause, value: float) -> str:
         number = int(value) if np.isfinite(value) else 0
@@ -126,3 +132,12 @@ class Teller:
 
     def _input(self, index: int) -> str:
         return self._schema.inputs[index].name
+
+    def _body(self, number: int) -> str:
+        return self._schema.bodies[number - 1] if number else "the ground"
+
+
+def place_of(ident: int) -> list[float]:
+    """Where a collision was [m], from the id of its event."""
+    mask = (1 << PLACE_BITS) - 1
+    return [round(1e-3 * ((ident >> k * PLACE_BITS & mask) - PLACE_FURTHEST), 3) for k in (2, 1, 0)]

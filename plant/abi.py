@@ -84,6 +84,19 @@ class Arrows(NamedTuple):
     force: NDArray[np.float64]  # [most, 3] [N]
 
 
+class Collisions(NamedTuple):
+    """Bodies that began to push each other, for events: a ring that hot code writes. Entry k is at k modulo its length.
+
+    The loop reads it after each step, in its own thread.
+    """
+
+    count: NDArray[np.int64]  # type: ignore[assignment]  # [1] entries so far
+    body: NDArray[np.int64]  # [n, 2] places in `Plant.bodies`; -1 = the ground
+    point: NDArray[np.float64]  # [n, 3] where [m]
+    impulse: NDArray[np.float64]  # [n] how hard [N s]
+    least: float = 0.0  # [N s] what is softer is not told
+
+
 class Props(NamedTuple):
     """Bodies that rarely move, for displays: too many for every row. Their entries in `Plant.scene` name them."""
 
@@ -113,6 +126,7 @@ class Plant:
     grids: tuple[Grid, ...] = ()  # ground that changes
     arrows: Arrows | None = None  # contact forces
     props: Props | None = None  # bodies that rarely move
+    collisions: Collisions | None = None  # what becomes events
     owner: object = None  # keeps the memory behind the addresses alive
 
     def __post_init__(self) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,13 @@ from hilnode.jit import kernel
 from hilnode.record import Record, zeros
 from hilnode.signals import nearest
 from plant import entries, ldl, model, order
+from plant.collide.far.scenery import METHODS
+from plant.collide.hull import CORNERS
 from plant.collide.model import Kind
 from plant.collide.moments import new_regions
 from plant.collide.near import known_pairs, pair_table
 from plant.collide.scene import Placement, Scene, build_scene
+from plant.collide.shapes import Hull, Mesh, Progress
 from plant.collide.volume import KNOWN, build_volumes
 from plant.hashing import new_table
 from plant.natural.bed import bed_push_stage, bed_slopes_stage
@@ -123,13 +128,26 @@ def compile_world(
     sweeps: int = 50,
     relaxation: float = 1.0,
     natural: Options | None = None,
+    pairs: int | None = None,
+    scenery: str = "tree",
+    progress: Progress | None = None,
 ) -> Engine:
     """Arrays for `world` at steps of `dt` seconds, with room for so many contacts.
 
     `solver`: direct, iterative, gradient, split, or auto: direct, unless an island has too many loops for that.
+    `pairs` is the room for pairs of shapes that come near each other, if what is found by itself does not do; `scenery`
+    the tree for shapes that never move: tree, octree or kdtree. `progress(part, what)` is told how far the trees of
+    the meshes are, which takes seconds for millions of triangles.
     """
     spare = spare or Spare()
     _check(world, dt, stepper, solver)
+    for what, given in (("contacts", contacts), ("pairs", pairs)):
+        if given is not None and given < 1:
+            raise WorldError(f"{what}={given}: there must be room for one at least")
+    if scenery not in METHODS:
+        raise WorldError(f"scenery {scenery!r} is not known: {nearest(scenery, list(METHODS))}")
+    _check_meshes(world)
+    _check_hulls(world)
     bodies, joints, acts = list(world.bodies.values()), list(world.joints.values()), list(world.actuators.values())
     room = _Room(
         len(bodies) + spare.bodies,
@@ -160,7 +178,9 @@ def compile_world(
     names = [b.name for b in bodies] + [""] * spare.bodies
     for k, body in enumerate(bodies):
         entries.write_body(made, data, k, body)
-    scene, volumes = _scene(world, material_names, made, data, spare), None
+    with _refusing():
+        scene = _scene(world, material_names, made, data, spare, pairs=pairs, scenery=scenery, say=progress)
+    volumes = None
     if room.regions:
         volumes = Record(build_volumes(scene.hull, by_volume))
         scene = scene._replace(volumes=volumes.address)
@@ -217,6 +237,46 @@ def _check(world: World, dt: float, stepper: str, solver: str) -> None:
     for j in world.joints.values():
         if not any(n is not None and world.bodies[n].kind == "dynamic" for n in (j.a, j.b)):
             raise WorldError(f"joint {j.name!r} connects nothing that can move")
+
+
+def _check_meshes(world: World) -> None:
+    """Refuse meshes that are not sound, and open ones on bodies that move by themselves: these must have an inside."""
+    seen: dict[int, bool] = {}
+    for k, s in enumerate(world.shapes):
+        if not isinstance(s.shape, Mesh):
+            continue
+        where = f"{s.shape.source or 'mesh'} (shape {k}, on {s.body or 'the ground'})"
+        if id(s.shape) not in seen:
+            if fault := s.shape.fault():
+                raise WorldError(f"{where}: {fault}")
+            seen[id(s.shape)] = s.shape.is_closed()
+        if not seen[id(s.shape)] and s.body is not None and world.bodies[s.body].kind == "dynamic":
+            raise WorldError(f"{where}: {s.shape.fault(closed=True)}; a body that moves must have an inside")
+
+
+def _check_hulls(world: World) -> None:
+    """Refuse hulls with more corners than meshes and fields can tell apart, if they meet any."""
+    surfaces = [s for s in world.shapes if s.shape.kind in (Kind.MESH, Kind.FIELD)]
+    for k, s in enumerate(world.shapes):
+        if not isinstance(s.shape, Hull) or len(s.shape.vertices) <= CORNERS:
+            continue
+        if any(s.group & o.mask and o.group & s.mask and s.body != o.body for o in surfaces):
+            raise WorldError(
+                f"hull (shape {k}, on {s.body or 'the ground'}): has {len(s.shape.vertices)} corners, but meshes and "
+                f"fields touch hulls of {CORNERS} at most; leave out points that hardly change its form, or part them "
+                "by masks"
+            )
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What a shape cannot be is the world's fault."""
+    try:
+        yield
+    except WorldError:
+        raise
+    except ValueError as error:
+        raise WorldError(str(error)) from error
 
 
 def check_body(body: Body) -> None:
@@ -378,7 +438,9 @@ def _stiff_law(m: Material) -> ForceLaw:
     return force_law("hunt_crossley", given)
 
 
-def _scene(world: World, materials: list[str], made: model.Model, data: model.Data, spare: Spare) -> Scene:
+def _scene(
+    world: World, materials: list[str], made: model.Model, data: model.Data, spare: Spare, **options: Any
+) -> Scene:
     """The shapes of the world; pairs of bodies that share a joint, and pairs of kinds that meet, are found here."""
     number = {n: i for i, n in enumerate(world.bodies)}
     placements = [place_shape(world, s, number, materials) for s in world.shapes]
@@ -399,6 +461,7 @@ def _scene(world: World, materials: list[str], made: model.Model, data: model.Da
         excluded=[p for p in excluded if -1 not in p],
         margin=world.margin,
         table=pair_table(_meeting(world, spare.shapes)),
+        **options,
     )
 
 

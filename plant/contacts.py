@@ -55,7 +55,7 @@ def warm_contacts(contact, warm):
             contact.stretch[c, i] = contact.old_stretch[o, i] if o >= 0 else 0.0
         contact.first_rate[c] = contact.old_first_rate[o] if o >= 0 else 0.0
         contact.new[0] -= 1 if o >= 0 else 0
-        contact.fresh[c] = 0 if contact.impulse[c, 0] > 0.0 else 1
+        contact.push[c] = 0.0
 
 
 @kernel
@@ -165,18 +165,24 @@ def keep_rows(e):
                 ux, uy, uz = cross(n[0], n[1], n[2], t[0], t[1], t[2])
                 p, q = p / size, q / size
                 t[0], t[1], t[2] = p * t[0] + q * ux, p * t[1] + q * uy, p * t[2] + q * uz
-    remember_contacts(contact, e.data.log, e.data.status[STEPS])
+    remember_contacts(contact, e.data.warm, e.data.log, e.data.status[STEPS])
 
 
 @kernel
-def remember_contacts(contact, log, step):
-    """The list of this step, kept as the old one of the next; what began to push is logged."""
-    _log_collisions(contact, log, step)
-    n_contacts = contact.count[0]
+def remember_contacts(contact, warm, log, step):
+    """The list of this step, kept as the old one of the next; who began to push each other is logged."""
+    n_contacts, is_any_new = contact.count[0], False
+    for c in range(n_contacts):
+        contact.push[c] += max(contact.impulse[c, 0], 0.0)
+        is_same = c < contact.old_count[0] and contact.old_feature[c] == contact.feature[c]
+        is_any_new |= contact.push[c] > 0.0 and not (is_same and contact.old_push[c] > 0.0)
+    if is_any_new:
+        _log_collisions(contact, warm, log, step)
     contact.old_count[0] = n_contacts
     for c in range(n_contacts):
         contact.old_feature[c] = contact.feature[c]
         contact.old_body[c, 0], contact.old_body[c, 1] = contact.body[c, 0], contact.body[c, 1]
+        contact.old_push[c] = contact.push[c]
         for i in range(3):
             contact.old_impulse[c, i] = contact.impulse[c, i]
             contact.old_tangent[c, i] = contact.tangent[c, i]
@@ -185,33 +191,43 @@ def remember_contacts(contact, log, step):
 
 
 @kernel
-def _log_collisions(contact, log, step):
-    """Write down pairs of bodies that did not push each other in the step before."""
+def _log_collisions(contact, warm, log, step):
+    """Write down pairs of bodies that did not push each other in the step before, with all that they push now.
+
+    Looked up in the hash table of the warm starts, which has served for this step.
+    """
+    size, first = log.step.size, log.count[0]
+    clear(warm.key)
+    for o in range(contact.old_count[0]):
+        if contact.old_push[o] > 0.0:
+            remember(warm.key, warm.place, _pair_key(contact.old_body[o]), 0)
     for c in range(contact.count[0]):
-        if contact.fresh[c] == 0 or not contact.impulse[c, 0] > 0.0:
+        push = contact.push[c]
+        if not push > 0.0:
             continue
-        a, b = contact.body[c, 0], contact.body[c, 1]
-        known = False
-        for o in range(contact.old_count[0]):
-            if contact.old_body[o, 0] == a and contact.old_body[o, 1] == b and contact.old_impulse[o, 0] > 0.0:
-                known = True
-                break
-        if known or _is_logged(log, a, b, step):
+        key = _pair_key(contact.body[c])
+        entry = get(warm.key, warm.place, key) - 1
+        if entry == -1:  # they touched before
             continue
-        k = log.count[0] % log.step.size
-        log.step[k], log.feature[k], log.impulse[k] = step, contact.feature[c], contact.impulse[c, 0]
-        log.body[k, 0], log.body[k, 1] = a, b
+        if entry < 0:
+            entry, k = log.count[0], log.count[0] % size
+            remember(warm.key, warm.place, key, entry + 1)
+            log.count[0] = entry + 1
+            log.step[k], log.feature[k], log.impulse[k] = step, contact.feature[c], 0.0
+            log.body[k, 0], log.body[k, 1] = contact.body[c, 0], contact.body[c, 1]
+            log.point[k, 0] = log.point[k, 1] = log.point[k, 2] = 0.0
+        if entry >= log.count[0] - size:
+            k = entry % size
+            log.impulse[k] += push
+            for i in range(3):
+                log.point[k, i] += push * contact.point[c, i]
+    for entry in range(max(first, log.count[0] - size), log.count[0]):
         for i in range(3):
-            log.point[k, i] = contact.point[c, i]
-        log.count[0] += 1
+            log.point[entry % size, i] /= log.impulse[entry % size]
 
 
 @inline
-def _is_logged(log, a, b, step):
-    """Whether another point of the same pair was written down in this step."""
-    k = log.count[0] - 1
-    while k >= 0 and k > log.count[0] - log.step.size and log.step[k % log.step.size] == step:
-        if log.body[k % log.step.size, 0] == a and log.body[k % log.step.size, 1] == b:
-            return True
-        k -= 1
-    return False
+def _pair_key(body):
+    """Two bodies, of which one may be the ground (-1), as one number, in either order."""
+    a, b = min(body[0], body[1]) + 1, max(body[0], body[1]) + 1
+    return (a << 31) | b

@@ -50,6 +50,9 @@ def impact(e):
     call_stage(m.stage.solve, address_of(e), 2)
     d.status[IMPACT_NOW] = 0
     d.status[IMPACTS] += 1
+    for k in range(rows.count[0]):
+        if rows.kind[k] == CONTACT:
+            d.contact.push[rows.of[k]] += max(rows.value[k], 0.0)
 
 
 @kernel

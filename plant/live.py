@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hilnode.signals import nearest
 from plant import entries
@@ -25,6 +26,7 @@ from plant.collide.far.model import STALE
 from plant.collide.far.pairs import exclude
 from plant.collide.model import Kind
 from plant.collide.scene import Placement, write_shape
+from plant.collide.shapes import Field
 from plant.compile import Engine, check_body, overlapping, place_shape
 from plant.kinds import BodyKind
 from plant.world import Placed, World, WorldError, rotated
@@ -123,6 +125,28 @@ def switch_body(engine: Engine, name: str, on: bool) -> None:
             m.joint.on[j] = 1
             engine.let_go.discard(joint)
     _renew(engine)
+
+
+def set_heights(engine: Engine, shape: int, heights: ArrayLike, *, first: tuple[int, int] = (0, 0)) -> None:
+    """Change a patch of the heights [m] of shape number `shape`, a Field, from its sample `first` on; all wake up."""
+    content, kind = engine.content, engine.content.scene.shape.kind
+    if not 0 <= shape < len(kind) or kind[shape] != Kind.FIELD:
+        raise WorldError(f"shape {shape} is no Field; those are {np.flatnonzero(kind == Kind.FIELD).tolist()}")
+    field, f = content.scene.field, int(content.scene.shape.asset[shape])
+    placed = [s.shape for s in engine.world.shapes if isinstance(s.shape, Field)][f]
+    given = np.atleast_2d(np.array(heights, float))
+    size, corner = np.shape(placed.heights), np.array(first)
+    if corner.min() < 0 or (corner + given.shape > size).any():
+        raise WorldError(f"heights {given.shape} from sample {first} on do not fit into a field of {size}")
+    if not (np.isfinite(given).all() and placed.low <= given.min() and given.max() <= placed.high):
+        raise WorldError(
+            f"heights from {given.min():g} to {given.max():g} m must be finite and within the field's low "
+            f"{placed.low:g} and high {placed.high:g}"
+        )
+    grid = field.height[field.first[f] : field.first[f + 1]].reshape(size)
+    grid[first[0] : first[0] + given.shape[0], first[1] : first[1] + given.shape[1]] = given - placed.middle()[2]
+    content.data.state.asleep[:] = 0
+    content.data.state.rested[:] = 0.0
 
 
 def _remove_joint(engine: Engine, k: int) -> None:

@@ -22,14 +22,14 @@ import numpy as np
 from hilnode.jit import kernel
 from hilnode.record import I1, Record, viewer
 from hilnode.signals import Signal
-from plant.abi import OK, Plant, Task, step_function
+from plant.abi import OK, Collisions, Plant, Task, step_function
 from plant.algebra import rotate
 from plant.compile import Engine
 from plant.look import Entry as Look
 from plant.model import Bound, Turning, view_engine
 from plant.restart import Start, restart, start_of
 from plant.scene import frames_of, scene_of
-from plant.spook import CONTACTS_FULL
+from plant.spook import FULL
 from plant.stages import call_stage
 from plant.world import Joint, World
 
@@ -136,12 +136,16 @@ def as_plant(
     wrenches: Sequence[str] = (),
     reactions: Sequence[str] = (),
     scene: Sequence[Look] = (),
+    collisions: float | None = None,
 ) -> Plant:
     """The engine for the node; `name` is the first word of all its signals.
 
-    Displays are told of the shapes that collide and of the joints; `scene` adds what is only to be seen.
+    Displays are told of the shapes that collide and of the joints; `scene` adds what is only to be seen. Bodies that
+    begin to push each other with an impulse of `collisions` [N s] or more make an event; nobody is told if it is None.
     """
-    world, content = engine.world, engine.content
+    if collisions is not None and not 0.0 <= collisions < math.inf:
+        raise ValueError(f"collisions={collisions}: the least impulse that is told must be a number of N s, 0 or more")
+    world, content, log = engine.world, engine.content, engine.content.data.log
     inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
     outputs = [*_coordinates(engine, name), *_pressures(world, name), *_reactions(engine, name, reactions)]
     record = Record(
@@ -162,8 +166,9 @@ def as_plant(
         (Task(name, step.address, record.address),),
         bodies=tuple(f"{name}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
-        status={CONTACTS_FULL: "more contacts than there is room for: compile the world with more"},
+        status=dict(FULL),
         scene=(*scene_of(world.shapes, engine.names, name), *frames_of(world, name), *scene),
+        collisions=None if collisions is None else Collisions(log.count, log.body, log.point, log.impulse, collisions),
         owner=(engine, record),
     )
 

@@ -235,13 +235,14 @@ class Contacts(NamedTuple):
     friction: F1  # static or dynamic coefficient of this step
     impulse: F2  # [c, 3] normal and two tangents [N s], of the last step
     tangent: F2  # [c, 3] first tangent of the last step
-    fresh: I1  # [c] 1 = it did not push in the step before
+    push: F1  # [c] normal impulse of this step, that of bounces included [N s]
     stretch: F2  # [c, 3] smooth ones: of the bristles [m]
     first_rate: F1  # smooth ones: approach when the contact began [m/s], 0 = it has not
     new: I1  # [1] contacts that the step before did not have
     old_count: I1  # [1] the list of the step before, for warm starts
     old_feature: I1
     old_body: I2
+    old_push: F1
     old_impulse: F2
     old_tangent: F2
     old_stretch: F2
@@ -318,14 +319,14 @@ class Graph(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Collisions: pairs of bodies that began to touch. A ring: entry k is at k modulo its length."""
+    """Collisions: pairs of bodies that began to push each other. A ring: entry k is at k modulo its length."""
 
     count: I1  # type: ignore[assignment]  # [1] entries written since compile
     step: I1
-    feature: I1
+    feature: I1  # of the first of their contacts in the list
     body: I2
-    point: F2  # world [m]
-    impulse: F1  # [N s] of the first touch
+    point: F2  # where they pushed, on average by impulse, world [m]
+    impulse: F1  # [N s] of all their contacts in the step in which they began, that of bounces included
 
 
 class Warm(NamedTuple):
@@ -371,7 +372,7 @@ class Engine(NamedTuple):
 class Status(IntEnum):
     """Places in `Data.status`."""
 
-    LEFT_OUT = 0  # contacts that found no room in this step
+    LEFT_OUT = 0  # contacts, pairs or segments of crossing meshes that found no room in this step
     FACTORS = 1  # factorisations of this step
     HELPED = 2  # times since compile that iteration had to finish a direct solve
     PLACED = 3  # 1 = frames and rows fit the poses; 0 = poses were set from outside

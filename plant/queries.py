@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from hilnode.jit import kernel
 from hilnode.record import Record, address_of
 from plant import model
+from plant.algebra import rotation
 from plant.collide import volume
+from plant.collide.cast import cast_many, update_far
 from plant.collide.contacts import FEATURES
 from plant.collide.model import Kind
-from plant.collide.ray import cast_many
 from plant.collide.scene import EVERYTHING
 from plant.compile import Engine
 
@@ -118,9 +119,19 @@ def collisions(engine: Engine, since: int = 0) -> Collisions:
 
 
 @kernel
+def _place(address):
+    """Shapes where their bodies are now: the step leaves them where it began."""
+    e = model.view_engine(address)
+    state, rot = e.data.state, e.data.frame.rot
+    for b in range(rot.shape[0]):
+        rotation(state.quat[b], rot[b])
+    update_far(e.scene, state.pos, rot, state.vel, state.asleep)
+
+
+@kernel
 def _cast(address, origin, direction, far, mask, which, distance, normal):
-    s = model.view_engine(address).scene
-    cast_many(s.shape, s.placed, s.hull, s.mesh, s.field, origin, direction, far, mask, which, distance, normal)
+    _place(address)
+    cast_many(model.view_engine(address).scene, origin, direction, far, mask, which, distance, normal)
 
 
 def rays(
@@ -170,6 +181,7 @@ def overlap(engine: Engine, first: str | None, second: str | None) -> list[Share
         raise ValueError(f"overlap of {first or 'the ground'} and {second or 'the ground'}: not known for {names}")
     volumes = volume.build_volumes(engine.content.scene.hull, kinds)
     record, out, found = Record(volumes), volumes.out, []
+    _place(engine.record.address)
     for i, j in pairs:
         if _overlap(engine.record.address, record.address, i, j):
             swapped = i not in one

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
+from hilnode.jit import inline, kernel
 from hilnode.record import address_of
 from plant.actuators import actuator_rows
 from plant.collide.contacts import find_contacts
@@ -35,7 +35,14 @@ from plant.springs import spring_rows
 from plant.stages import Stage, Stages, address_of_stage, call_stage
 from plant.sweep import lock_rows
 
-OK, NOT_FINITE, CONTACTS_FULL = 0, 1, 100
+OK, NOT_FINITE, CONTACTS_FULL, PAIRS_FULL, MESHES_FULL = 0, 1, 100, 102, 103
+FULL = {
+    CONTACTS_FULL: "more contacts than there is room for: compile the world with more (contacts=...)",
+    PAIRS_FULL: "more pairs of shapes come near each other than there is room for: compile the world with more "
+    "(pairs=...)",
+    MESHES_FULL: "two meshes cross each other along more triangles than there is room for: use coarser meshes or hulls",
+}
+"""Sentences for what ends a run for lack of room."""
 IMPACTS = 16  # in a step, at most
 LEFT_OUT, FACTORS, PLACED, BROKEN, STEPS = 0, 1, 3, 5, 7
 
@@ -106,7 +113,7 @@ def step(e):
     if wake_touched(e):
         d.status[LEFT_OUT] = call_stage(e.model.stage.collide, here, 0)
     if d.status[LEFT_OUT] > 0:
-        return CONTACTS_FULL
+        return what_is_full(e.scene)
     warm_contacts(d.contact, d.warm)
     update_graph(e)
     write_rows(e)
@@ -128,6 +135,14 @@ def step(e):
     fall_asleep(e)
     d.status[STEPS] += 1
     return OK
+
+
+@inline
+def what_is_full(scene):
+    """The status for what found no room in this step."""
+    if scene.pairs.lost[0] > 0:
+        return PAIRS_FULL
+    return MESHES_FULL if scene.crossing.lost[0] > 0 else CONTACTS_FULL
 
 
 @kernel

@@ -528,7 +528,9 @@ class World:
     ) -> None:
         """A shape that collides, placed in the body's frame; several make a compound. None is the ground.
 
-        Two shapes meet if each is in the other's mask: `group` and `mask` are bits. Bodies that share a joint never do.
+        Two shapes meet if each is in the other's mask: `group` and `mask` are bits. Bodies that share a joint never do;
+        one that is joined to the ground still meets it, as a wheel on a guided axle does. A mesh on a body that moves
+        by itself must be closed.
         """
         if body is not None and body not in self.bodies:
             raise WorldError(f"shape: no body {body!r}: {nearest(body, list(self.bodies))}")

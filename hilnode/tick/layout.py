@@ -116,12 +116,14 @@ class Event(IntEnum):
     COMMAND = 9  # index = Answer, value = detail, id = the command's
     HALT = 10  # value = how late [s]
     SWAP = 11  # index = driver, value = 1 if its twin is in now, 0 if the device
+    COLLISION = 12  # index = which two bodies, value = impulse [N s], id = where: see collisions.py
 
 
 SLOT_PARAMS = 8  # of a stimulus or fault
 PARAMS = 3 + SLOT_PARAMS  # of a command
 COMMAND_WIDTH = 3 + PARAMS
 EVENT_WIDTH = 6
+PLACE_BITS, PLACE_FURTHEST = 21, (1 << 20) - 1  # of a coordinate [mm] in the id of a collision
 
 
 class Setup(NamedTuple):
@@ -261,6 +263,12 @@ class Plant(NamedTuple):
     param: F1
     output: F1  # [n_out] a view of the row
     pose: F1  # a view of the row
+    hits: I1  # [1] collisions so far: the plant's ring of them, empty if it tells none
+    hit_body: I2
+    hit_point: F2
+    hit_impulse: F1
+    hit_least: float  # [N s] what is softer makes no event
+    hits_told: I1  # [1] collisions looked at so far
 
 
 class Outputs(NamedTuple):

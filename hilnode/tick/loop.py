@@ -19,6 +19,7 @@ from hilnode.lockfree.atomics import load_acquire, load_relaxed, store_relaxed
 from hilnode.lockfree.ring import push
 from hilnode.tick.alarms import watch
 from hilnode.tick.call import call_step
+from hilnode.tick.collisions import tell_collisions
 from hilnode.tick.commands import obey, reset_plant
 from hilnode.tick.inputs import take_inputs
 from hilnode.tick.layout import (
@@ -211,6 +212,7 @@ def _step(t):
             trip(t, C_PLANT, float(status))
             return status
     t.live.i[L_STEP] = n + 1
+    tell_collisions(t)
     check_outputs(t)
     if t.live.i[L_STATE] != RUNNING:
         t.live.i[L_PLANT_BAD] = 1

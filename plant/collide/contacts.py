@@ -57,7 +57,7 @@ def _stretch(scene, vel, time, margin):
 @kernel
 def find_contacts(scene, pos, rot, vel, asleep, material_pair, law, margin, h, contact, region):
     """Fill the contact list, and `region` where the law of a pair of materials asks for a volume; returns how many
-    pairs or points found no room."""
+    pairs, segments of crossing meshes or points found no room."""
     shape, out = scene.shape, scene.out
     contact.count[0] = 0
     if shape.kind.size == 0:
@@ -65,6 +65,7 @@ def find_contacts(scene, pos, rot, vel, asleep, material_pair, law, margin, h, c
     place_shapes(shape, scene.placed, pos, rot)
     _stretch(scene, vel, AHEAD * h, margin)
     left_out = find_pairs(scene.far, shape, scene.placed, vel, asleep, scene.pairs)
+    scene.pairs.lost[0], scene.crossing.lost[0] = left_out, 0
     here, shapes = address_of(scene), shape.kind.size
     for p in range(scene.pairs.count[0]):
         i, j = scene.pairs.pair[p, 0], scene.pairs.pair[p, 1]
@@ -81,7 +82,7 @@ def find_contacts(scene, pos, rot, vel, asleep, material_pair, law, margin, h, c
             continue
         for k in range(count):
             left_out += _list(contact, out, k, shape.body[i], shape.body[j], pair, name)
-    return left_out
+    return left_out + scene.crossing.lost[0]
 
 
 @inline

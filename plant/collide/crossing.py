@@ -14,8 +14,8 @@ pairs of triangles that may cross have been found (mesh_mesh.py, mesh_field.py):
    the contour, by counting crossings (4.7.6), or which a ray finds inside: a body that is more than half in is wider
    than its contour. From there the others are reached from neighbour to neighbour.
 
-Its points are listed by region.py. Everything is in the frame of j. Pairs, segments and vertices beyond the room in the
-scratch are left out.
+Its points are listed by region.py. Everything is in the frame of j. Segments beyond the room in the scratch are counted
+(`lost`); the stack is deeper than any walk down two balanced trees, and the queue as long as all triangles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from plant.collide.triangle import along, dot, product, sub, times, unit
 DEPTH = 256  # pairs of nodes that wait
 SPOTS = 5  # points of a region, at most
 LOOSE = 2 * SPOTS  # where the spots of vertices that are not inside begin: four per side
-INSIDE = 512  # triangles searched for vertices inside, per region and side
+FEWEST, MOST = 2048, 65536  # room for segments
 BULGE = 1e-3  # of the size of a region: vertices beside the contour are asked for if they are beyond its plane by more
 
 
@@ -54,17 +54,20 @@ class Crossing(NamedTuple):
     last: I1  # [s] the last segment of the region, for the one that stands for it
     table: I1  # [2 s or more, power of two] segments by their pair; -1 = free
     mark: I1  # [triangles of all meshes] the search that saw it last
-    queue: I1  # [INSIDE]
+    queue: I1  # [triangles of all meshes] those whose vertices may be inside
     found: F2  # [LOOSE + 8, 5] the vertex that is furthest each way: how far, where, height
     name: I1  # [LOOSE + 8] its number; -1 = none
     turn: I1  # [1] number of the last search
+    lost: I1  # [1] segments that found no room since somebody set it to 0
 
 
 view_crossing = viewer(Crossing)
 
 
-def new_crossing(triangles: int, segments: int = 2048) -> Crossing:
-    """Scratch for meshes of so many triangles in all."""
+def new_crossing(triangles: int, segments: int | None = None) -> Crossing:
+    """Scratch for meshes of so many triangles in all; by default with room for two segments on each of them."""
+    if segments is None:
+        segments = min(max(FEWEST, 2 * triangles), MOST)
     table = 1 << (2 * segments - 1).bit_length()
     whole = np.int64
     return Crossing(
@@ -80,10 +83,11 @@ def new_crossing(triangles: int, segments: int = 2048) -> Crossing:
         last=np.zeros(segments, whole),
         table=np.full(table, -1, whole),
         mark=np.zeros(triangles, whole),
-        queue=np.zeros(INSIDE, whole),
+        queue=np.zeros(triangles, whole),
         found=np.zeros((LOOSE + 8, 5)),
         name=np.zeros(LOOSE + 8, whole),
         turn=np.zeros(1, whole),
+        lost=np.zeros(1, whole),
     )
 
 
@@ -118,7 +122,10 @@ def cut(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, hq, he, hf):
     way = product(k, m)
     p0, p1, e0, e1 = _interval(dot(a, way), dot(b, way), dot(c, way), ha, hb, hc)
     q0, q1, f0, f1 = _interval(dot(q, way), dot(e, way), dot(f, way), hq, he, hf)
-    if max(p0, q0) > min(p1, q1) or n == work.group.size:
+    if max(p0, q0) > min(p1, q1):
+        return n, 0, 0, 0, 0
+    if n == work.group.size:
+        work.lost[0] += 1
         return n, 0, 0, 0, 0
     side0, name0 = (0, e0) if p0 >= q0 else (1, f0)
     side1, name1 = (0, e1) if p1 <= q1 else (1, f1)
@@ -216,10 +223,25 @@ def across(normal):
     return u, product(normal, u)
 
 
+@inline
+def across_both(normal, x, y, z):
+    """As `across`, by what is askew to i, whose axes are x, y, z, and to j: but for their signs the same two axes
+    whichever of the two meshes is i."""
+    s = (x[0] + 0.4 * y[0] + 0.2 * z[0], x[1] + 0.4 * y[1] + 0.2 * z[1], x[2] + 0.4 * y[2] + 0.2 * z[2])
+    a = product(normal, (s[0] + 1.0, s[1] + 0.4, s[2] + 0.2))
+    b = product(normal, (s[0] - 1.0, s[1] - 0.4, s[2] - 0.2))
+    if dot(a, a) < dot(b, b):
+        a = b
+    if dot(a, a) < 0.05:
+        return across(normal)
+    u = unit(a)
+    return u, product(normal, u)
+
+
 @kernel
-def contour(work, root):
+def contour(work, root, x, y, z):
     """Plane of one region: its centroid, normal and two axes in it, the least and the largest height of the contour
-    over the centroid, and its size."""
+    over the centroid, and its size. The axes of i are `x`, `y`, `z`."""
     origin, _ = _ends(work, root)
     area, lean, size, s = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, root
     while s >= 0:
@@ -232,7 +254,7 @@ def contour(work, root):
     if dot(area, area) < 1e-20 * size * size:  # a line, not a ring: the faces of j along it know the normal
         area = lean
     normal = unit(times(-1.0, area))
-    u, v = across(normal)
+    u, v = across_both(normal, x, y, z)
     centre, low, high = _centroid(work, root, origin, normal, u, v)
     return centre, normal, u, v, low, high, math.sqrt(size)
 

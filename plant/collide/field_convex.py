@@ -31,7 +31,7 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
     if x1 <= x0 or y1 <= y0 or not _any_above(field, f, x0, y0, x1, y1, low[2]):
         return 0
     frame, count, cell = (centre, x, y, z), 0, (x0, y0, x1, y1)
-    whole = min(points(kind, hull, h), SAME)
+    whole = points(kind, hull, h)
     for k in range(whole):
         count = _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count)
     if kind != BOX and kind != HULL:

@@ -19,6 +19,9 @@ from hilnode.record import F2, I1, viewer
 FLAT = 1e-9
 """A cloud thinner than this part of its length has no inside that rounding would leave."""
 
+CORNERS = 1024
+"""Corners of a hull that meets meshes or fields, at most: there each is told apart by its number."""
+
 COPLANAR = 1e-8
 """Triangles whose corners lie this near to one plane, as a part of the hull's length, make one face."""
 

@@ -22,12 +22,12 @@ import numpy as np
 
 from hilnode.jit import inline, kernel
 from hilnode.record import F2, I1, I2, Record, viewer
+from plant.collide.polyhedron import SLIVER
 from plant.collide.triangle import bend, dot, product, sub, unit
 from plant.collide.wide import MOST, WIDE, NarrowF2, NarrowI2, lay_out, on_lines, refit_wide
 
 LEAF = 4  # triangles in a leaf, at most
 FLAT = 1e-6  # sine of the angle up to which two triangles are one face
-SLIVER = 1e-10  # twice the area over the square of the longest side below which a triangle has no normal
 RIDGE, PLAIN, HOLLOW, BORDER = 1, 0, -1, 2
 
 SKIP = 0  # the node that follows this one's branch
@@ -326,18 +326,22 @@ def _refit_at(address, m):
     refit(view_meshes(address), m)
 
 
-def build_meshes(meshes: Sequence[tuple[Any, Any]], say: Callable[[int, float], None] | None = None) -> Meshes:
+def build_meshes(
+    meshes: Sequence[tuple[Any, Any]],
+    say: Callable[[int, float], None] | None = None,
+    names: Sequence[str] | None = None,
+) -> Meshes:
     """Check meshes, each (vertices [v, 3] in its own frame [m], triangles [t, 3]), and build their trees.
 
-    `say(mesh, done)` is told how much of which tree is done (0 to 1). Raises MeshError for a mesh without
-    triangles, with numbers that are not finite, with vertices that are not there or triangles without area.
-    An edge that not exactly two triangles share, running along it in opposite ways, counts as a border.
+    `say(mesh, done)` is told how much of which tree is done (0 to 1); `names` are for messages. Raises MeshError for a
+    mesh without triangles, with numbers that are not finite, with vertices that are not there or triangles without
+    area. An edge that not exactly two triangles share, running along it in opposite ways, counts as a border.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     begin = np.zeros((len(meshes) + 1, 3), np.int64)
     closed = []
     for m, (vertices, triangles) in enumerate(meshes):
-        vertex, triangle = _checked(f"mesh {m}", vertices, triangles)
+        vertex, triangle = _checked(names[m] if names else f"mesh {m}", vertices, triangles)
         order, skip, right, parent, first, count = _tree(vertex, triangle, partial(say or _silent, m))
         triangle = np.ascontiguousarray(triangle[order])
         neighbour, across = np.full_like(triangle, -1), np.full_like(triangle, -1)

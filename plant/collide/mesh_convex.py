@@ -25,7 +25,7 @@ from plant.collide.mesh import BORDER, HOLLOW, RIDGE, at, face, gap
 from plant.collide.mesh_hold import hold, note
 from plant.collide.mesh_round import nearest
 from plant.collide.ray import HUGE, ray_mesh
-from plant.collide.ridge import BETWEEN, SAME, START, may_be_next, peak_inside, ridge_inside
+from plant.collide.ridge import BETWEEN, START, may_be_next, peak_inside, ridge_inside
 from plant.collide.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
 from plant.collide.triangle import (
     CORNER,
@@ -93,7 +93,7 @@ def _middle(mesh, m, centre, reach):
 def _note_all(kind, size, hull, h, foot, out):
     """Note all corners of a solid whose centre is inside; `foot` is a point of the surface, in its frame."""
     count, near = 0, 5e-7 * min(size[0], size[1])
-    for k in range(min(points(kind, hull, h), SAME)):
+    for k in range(points(kind, hull, h)):
         p = point(kind, size, hull, h, k, 1.0, 0.0)
         way = sub(foot, p)
         count = note(out, count, p, unit(way), math.sqrt(dot(way, way)), k, True, near)
@@ -188,7 +188,7 @@ def _from_inside(kind, size, hull, h, mesh, m, frame, n, out, count):
     v = put(x, y, z, n)
     u, w = rim_way(v)
     count = 0
-    for k in range(min(points(kind, hull, h), SAME)):
+    for k in range(points(kind, hull, h)):
         p = point(kind, size, hull, h, k, u, w)
         there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
         depth, o = ray_mesh(mesh, m, there, n, HUGE)
@@ -232,7 +232,7 @@ def _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, c
     over, near = 1e-9 * beyond, 1e-6 * beyond
     d, e, f = product(sub(b, a), n), product(sub(c, b), n), product(sub(a, c), n)  # out of its sides
     du, dv, dw = dot(d, a) + over * _length(d), dot(e, b) + over * _length(e), dot(f, c) + over * _length(f)
-    for k in range(min(points(kind, hull, h), SAME)):
+    for k in range(points(kind, hull, h)):
         p = point(kind, size, hull, h, k, x, y)
         depth = height - dot(n, p)
         if depth < -margin:

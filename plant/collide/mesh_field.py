@@ -208,7 +208,7 @@ def _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out):
     for s in range(n):
         if work.group[s] != s:
             continue
-        centre, normal, u, v, low, high, size = contour(work, s)
+        centre, normal, u, v, low, high, size = contour(work, s, x, y, z)
         low = min(low, inside(mesh, work, s, 0, -1, o, x, y, z, centre, normal, u, v, size, margin))
         low = min(low, _corners_under(mesh, field, work, f, s, o, x, y, z, centre, normal, u, v))
         high = max(high, _samples_inside(field, work, f, s, centre, normal, u, v, margin))

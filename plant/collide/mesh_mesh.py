@@ -6,6 +6,10 @@ further than the reach on one side of the plane of the other. If both are on bot
 they do, the reach is 0 from then on, and the contact is that of crossing.py. Otherwise their distance is worked out,
 and the reach becomes the least yet, so that the walk ends with the nearest pair; mesh_gap.py lists it. If there is
 none, or one looks at the back of the other, one may be wholly inside the other (mesh_inside.py).
+
+Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
+no vertex is inside: all depths are 0. Then all is asked again with one mesh put aside by a millionth of its size, askew
+to everything.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, m
 from plant.collide.triangle import dot, place, sub, to_world
 from plant.collide.vicinity import on_border, outward
 
+ASIDE = 1e-6  # of the size of the smaller mesh: how far one is put aside where faces lie in each other
+
 
 @kernel
 def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
@@ -39,7 +45,22 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
         count = list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out)
     else:
         count = list_inside(mesh, work, m, w, o, x, y, z, out)
+    s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
+    if count > 0 and -s < _deepest(out, count) <= 0.0:
+        o = (o[0] + 0.61 * s, o[1] + 0.37 * s, o[2] + 0.7 * s)
+        n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, 0.0, 0.0)
+        if n > 0:
+            count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
     return to_world(placed, j, out, count)
+
+
+@inline
+def _deepest(out, count):
+    """The depth of the deepest point, overlapping or not."""
+    depth = -math.inf
+    for k in range(count):
+        depth = max(depth, out.depth[k])
+    return depth
 
 
 @kernel
@@ -50,7 +71,7 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
     for s in range(n):
         if work.group[s] != s:
             continue
-        centre, normal, u, v, low, high, size = contour(work, s)
+        centre, normal, u, v, low, high, size = contour(work, s, x, y, z)
         low = min(low, inside(mesh, work, s, 0, w, o, x, y, z, centre, normal, u, v, size, margin))
         high = max(high, inside(mesh, work, s, 1, m, o, x, y, z, centre, normal, u, v, size, margin))
         before, side = count, 0 if -low >= high else 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SLIVER = 1e-12
-"""A triangle with a smaller area than this part of the square of its longest edge has no direction to face."""
+SLIVER = 1e-10
+"""A triangle with a smaller double area than this part of the square of its longest edge has no direction to face."""
 
 
 def solid_integrals(vertices: Floats, triangles: Ints) -> tuple[float, Floats, Floats]:
@@ -30,7 +32,8 @@ def solid_integrals(vertices: Floats, triangles: Ints) -> tuple[float, Floats, F
 def find_fault(vertices: Floats, triangles: Ints, closed: bool) -> str:
     """What is wrong with a surface, with the number of the first bad triangle and the fix; empty if it is sound.
 
-    A `closed` one must have no open edges and face outwards.
+    Triangles that share an edge must run along it in opposite ways, and what is closed must face outwards. A `closed`
+    surface must have no open edges at all.
     """
     if len(triangles) == 0 or len(vertices) == 0:
         return "it has no triangles; export the surface, not only points or curves"
@@ -50,7 +53,7 @@ def find_fault(vertices: Floats, triangles: Ints, closed: bool) -> str:
             f"triangle {bad[0]} has no area (vertices {triangles[bad[0]].tolist()}; {bad.size} such in all); remove "
             "degenerate triangles in the program that made it"
         )
-    return _open_or_inside_out(vertices, triangles) if closed else ""
+    return _open_or_inside_out(vertices, triangles, closed)
 
 
 def _slivers(vertices: Floats, triangles: Ints) -> Ints:
@@ -61,7 +64,7 @@ def _slivers(vertices: Floats, triangles: Ints) -> Ints:
     return np.flatnonzero(area <= SLIVER * longest)
 
 
-def _open_or_inside_out(vertices: Floats, triangles: Ints) -> str:
+def _open_or_inside_out(vertices: Floats, triangles: Ints, closed: bool) -> str:
     many = len(vertices)
     there = (triangles * many + np.roll(triangles, -1, 1)).ravel()
     back = (np.roll(triangles, -1, 1) * many + triangles).ravel()
@@ -72,19 +75,50 @@ def _open_or_inside_out(vertices: Floats, triangles: Ints) -> str:
         a, b = divmod(int(ways[twice[0]]), many)
         return (
             f"triangle {where // 3}: its edge from vertex {a} to {b} is run the same way by another triangle; make all "
-            "triangles face outwards, and let no more than two share an edge"
+            "triangles face the same side, and let no more than two share an edge"
         )
     at = np.minimum(np.searchsorted(ways, back), len(ways) - 1)
     alone = np.flatnonzero(ways[at] != back)
-    if alone.size:
+    if alone.size and closed:
         a, b = divmod(int(there[alone[0]]), many)
         return (
             f"triangle {alone[0] // 3}: its edge from vertex {a} to {b} is open ({alone.size} such in all); close the "
             "holes and weld the vertices, or use it as an open surface (closed=False)"
         )
-    if solid_integrals(vertices, triangles)[0] <= 0.0:
-        return "triangle 0 and the others face inwards (the volume is negative); reverse the order of their corners"
+    return _inside_out(vertices, triangles, alone // 3)
+
+
+def _inside_out(vertices: Floats, triangles: Ints, on_border: Ints) -> str:
+    """Whether a part without open edges has its inside out and is not the cavity of a larger one."""
+    rows, columns = triangles[:, [0, 1]].ravel(), triangles[:, [1, 2]].ravel()
+    links = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(len(vertices), len(vertices)))
+    part = connected_components(links, directed=False)[1][triangles[:, 0]]
+    count = int(part.max()) + 1
+    is_closed = np.ones(count, bool)
+    is_closed[part[on_border]] = False
+    a, b, c = (vertices[triangles[:, k]] - vertices[triangles[:, 0]].mean(0) for k in range(3))
+    volume = np.bincount(part, np.einsum("ij,ij->i", a, np.cross(b, c)), count)
+    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
+    for corner in triangles.T:
+        np.minimum.at(low, part, vertices[corner])
+        np.maximum.at(high, part, vertices[corner])
+    solid = np.flatnonzero(is_closed & (volume > 0.0))
+    for p in np.flatnonzero(is_closed & (volume <= 0.0)):
+        if not ((low[solid] <= low[p]) & (high[solid] >= high[p])).all(1).any():
+            mine = np.flatnonzero(part == p)
+            return (
+                f"triangle {mine[0]} and {len(mine) - 1} more that are joined to it face inwards (their volume is "
+                "negative); reverse the order of their corners"
+            )
     return ""
+
+
+def is_closed(triangles: Ints) -> bool:
+    """Whether a surface, sound in the sense of `find_fault`, has no open edge."""
+    many = int(triangles.max()) + 1
+    there = (triangles * many + np.roll(triangles, -1, 1)).ravel()
+    back = (np.roll(triangles, -1, 1) * many + triangles).ravel()
+    return bool(np.array_equal(np.sort(there), np.sort(back)))
 
 
 def weld(vertices: Floats, triangles: Ints) -> tuple[Floats, Ints]:

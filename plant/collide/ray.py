@@ -1,4 +1,4 @@
-"""Rays against every kind of shape, one ray or many: how far, which shape, and the normal there.
+"""A ray against one shape of every kind: how far, and the normal there (cast.py: against all of a scene).
 
 Directions are unit vectors. A ray that starts inside a solid (or below a height field) hits it at distance 0 with the
 normal against the ray. A mesh is a surface: it is hit from both sides, and the normal is the triangle's own.
@@ -7,7 +7,7 @@ Box, cylinder, cone and hull are where the ray is inside all of their bounds at 
 roots are parted by those of its derivatives. The link is approached in steps of its distance. A mesh is searched down
 its tree, the nearer branch first; a field is walked cell by cell.
 
-Limits: every shape is looked at, after its bounding sphere; a ray that only grazes a link may be taken for a miss.
+Limits: a ray that only grazes a link may be taken for a miss.
 """
 
 from __future__ import annotations
@@ -27,44 +27,6 @@ CONE, HULL, PLANE, TORUS = int(Kind.CONE), int(Kind.HULL), int(Kind.PLANE), int(
 LINK, MESH, FIELD = int(Kind.LINK), int(Kind.MESH), int(Kind.FIELD)
 HUGE = 1e300
 MARCH = 256  # steps towards a link, at most
-
-
-@kernel
-def cast(shape, placed, hull, mesh, field, origin, direction, far, mask, normal):
-    """The nearest of the enabled shapes in the groups of `mask` that a ray hits before `far`: its number and distance.
-
-    (-1, far) if it hits none. `normal` [3] becomes the outward normal there, world axes. `direction` is a unit vector.
-    """
-    o, d = (origin[0], origin[1], origin[2]), (direction[0], direction[1], direction[2])
-    best, which = far, -1
-    for s in range(shape.kind.size):
-        if shape.enabled[s] == 0 or shape.group[s] & mask == 0 or not _may_hit(shape, placed, s, o, d, best):
-            continue
-        distance, n = ray_shape(shape, placed, hull, mesh, field, s, o, d, best)
-        if distance < best:
-            best, which = distance, s
-            normal[0], normal[1], normal[2] = n
-    return which, best
-
-
-@kernel
-def cast_many(shape, placed, hull, mesh, field, origin, direction, far, mask, which, distance, normal):
-    """`cast` for rays by rows: origin, direction, normal [n, 3]; which, distance [n]."""
-    for k in range(which.size):
-        which[k], distance[k] = cast(shape, placed, hull, mesh, field, origin[k], direction[k], far, mask, normal[k])
-
-
-@inline
-def _may_hit(shape, placed, s, o, d, far):
-    """Whether the ray passes through the sphere about a shape."""
-    bound = shape.bound[s]
-    if bound == math.inf:
-        return True
-    p = placed.pos[s]
-    c = (p[0] - o[0], p[1] - o[1], p[2] - o[2])
-    ahead = min(max(dot(c, d), 0.0), far)
-    c = along(c, -ahead, d)
-    return dot(c, c) <= bound * bound
 
 
 @kernel

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
+from plant.collide.hull import CORNERS
 from plant.collide.solid import signed
 from plant.collide.triangle import FEATURES, TINY, add, along, dot, product, sub, times, unit
 
@@ -32,7 +33,8 @@ STEEP = 0.3  # cosine: a normal is not turned further than this to fit a ridge
 SHARP = 0.7  # cosine between the faces of a ridge whose ends stick out, as those of a block
 OWN = 0.999  # cosine: a normal that need not be turned further is one of the ridge's own
 BETWEEN, START, END = 0, 1, 2  # where the deepest place of a ridge is that has been left to the caller
-SAME = 256  # points of a solid that are told apart by their number
+LEVEL_SLOPE = 1e-12  # a ridge that falls less is deepest at its end
+SAME = CORNERS  # points of a solid are told apart by their number
 MANY = 16 * SAME  # features below this are points of the solid
 
 
@@ -221,11 +223,12 @@ def _lowest(kind, size, hull, h, a, e, margin, fine):
     """
     f, px, py, pz = signed(kind, size, hull, h, a, margin)
     p = px * e[0] + py * e[1] + pz * e[2]
-    if p >= 0.0:
+    level = LEVEL_SLOPE * math.sqrt(dot(e, e))  # rounding must not tell a ridge that runs level from a falling one
+    if p >= -level:
         return 0.0, f, (-px, -py, -pz), (px, py, pz), (px, py, pz)
     g, qx, qy, qz = signed(kind, size, hull, h, along(a, 1.0, e), margin)
     q = qx * e[0] + qy * e[1] + qz * e[2]
-    if q <= 0.0:
+    if q <= level:
         return 1.0, g, (-qx, -qy, -qz), (qx, qy, qz), (qx, qy, qz)
     low, high, s, d = 0.0, 1.0, 0.5, 0.0
     for k in range(STEPS):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from plant.collide.shapes import Field, Hull, Mesh, Shape
 from plant.kinds import BodyKind
 
 EVERYTHING = (1 << 31) - 1  # all groups
+
+S = TypeVar("S", bound=Shape)
 
 
 class Scene(NamedTuple):
@@ -79,45 +81,75 @@ def build_scene(
     excluded: Iterable[tuple[int, int]],
     margin: float,
     table: NDArray[np.int64],
+    scenery: str = "tree",
+    pairs: int | None = None,
+    say: Callable[[float, str], None] | None = None,
 ) -> Scene:
     """All shapes, with room for `spare` more, and for `joints` new pairs of bodies that do not meet.
 
-    Bodies have their centres of mass at `pos` [b, 3] and are turned by `rot` [b, 3, 3].
+    Bodies have their centres of mass at `pos` [b, 3] and are turned by `rot` [b, 3, 3]. `scenery` is the tree for what
+    never moves, `pairs` the room for candidates of the far phase (see there), and `say(part, what)` is told how far the
+    trees of the meshes are. A hull or mesh that is placed several times is kept once; fields change, each for itself.
     """
-    hulls = [p.shape for p in placements if isinstance(p.shape, Hull)]
-    meshes = [p.shape for p in placements if isinstance(p.shape, Mesh)]
+    hulls, meshes = _assets(placements, Hull), _assets(placements, Mesh)
     fields = [p.shape for p in placements if isinstance(p.shape, Field)]
     n = len(placements) + spare
     shapes: Shapes = zeros(Shapes, {"at": (n, 3), "turn": (n, 3, 3), "size": (n, 4)}, n)
     shapes.body[:] = -1
-    assets: dict[Kind, int] = dict.fromkeys(Kind, 0)
+    number = {id(s): a for a, s in enumerate(hulls)} | {id(s): a for a, s in enumerate(meshes)}
+    fields_seen = 0
     for k, placement in enumerate(placements):
         write_shape(shapes, k, placement)
-        if placement.shape.kind in (Kind.HULL, Kind.MESH, Kind.FIELD):
-            shapes.asset[k] = assets[placement.shape.kind]
-            assets[placement.shape.kind] += 1
+        if placement.shape.kind in (Kind.HULL, Kind.MESH):
+            shapes.asset[k] = number[id(placement.shape)]
+        elif placement.shape.kind == Kind.FIELD:
+            shapes.asset[k], fields_seen = fields_seen, fields_seen + 1
     placed = new_placed(n)
     kinds = np.append(body_kind, BodyKind.DYNAMIC)
     shapes.body[len(placements) :] = len(body_kind)  # places to spare are on a body that there is not, and switched off
     shapes_record, placed_record = Record(shapes), Record(placed)
     _place(shapes_record.address, placed_record.address, pos, rot)
-    far = build_far(shapes, placed, kinds, excluded=excluded, margin=margin)
+    far = build_far(shapes, placed, kinds, excluded=excluded, margin=margin, scenery=scenery, room=pairs)
     shapes.body[len(placements) :] = -1
     behind = np.full(joints, np.iinfo(np.int64).max)
+    surfaces = sum(p.shape.kind in (Kind.MESH, Kind.FIELD) for p in placements)
     return Scene(
         shape=shapes,
         placed=placed,
         hull=build_hulls([h.vertices for h in hulls]),
-        mesh=build_meshes([(m.vertices - m.middle(), m.triangles) for m in meshes]),
+        mesh=build_meshes(
+            [(m.vertices - m.middle(), m.triangles) for m in meshes],
+            _telling(meshes, say),
+            [m.source or f"mesh {k}" for k, m in enumerate(meshes)],
+        ),
         field=build_fields([(np.asarray(f.heights) - f.middle()[2], *f.steps()) for f in fields]),
         far=far._replace(excluded=np.concatenate([far.excluded, behind])),
-        pairs=new_pairs(64 + 16 * len(far.shape)),
+        pairs=new_pairs(len(far.key_new)),
         out=new_manifold(),
         convex=new_convex_scratch(),
-        crossing=new_crossing(sum(len(m.triangles) for m in meshes) if len(meshes) + len(fields) > 1 else 1),
+        crossing=new_crossing(sum(len(m.triangles) for m in meshes) if surfaces > 1 else 1),
         ring=new_ring_scratch(),
         table=table,
     )
+
+
+def _assets(placements: Sequence[Placement], kind: type[S]) -> list[S]:
+    """The shapes of one sort in the order of their first placement, without repetition."""
+    return list({id(p.shape): p.shape for p in placements if isinstance(p.shape, kind)}.values())
+
+
+def _telling(meshes: Sequence[Mesh], say: Callable[[float, str], None] | None) -> Callable[[int, float], None] | None:
+    """The progress of one mesh as that of all, weighed by their triangles."""
+    if say is None or not meshes:
+        return None
+    first = np.cumsum([0, *(len(m.triangles) for m in meshes)])
+
+    def tell(mesh: int, done: float) -> None:
+        name = meshes[mesh].source or f"mesh {mesh}"
+        count = len(meshes[mesh].triangles)
+        say(float((first[mesh] + done * count) / first[-1]), f"sorting {count} triangles of {name}")
+
+    return tell
 
 
 def write_shape(shapes: Shapes, k: int, p: Placement) -> None:

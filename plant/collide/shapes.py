@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plant.collide.hull import hull_triangles
 from plant.collide.model import Kind
-from plant.collide.polyhedron import find_fault, solid_integrals, weld
+from plant.collide.polyhedron import find_fault, is_closed, solid_integrals, weld
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -304,11 +304,13 @@ class Hull(_Boxed):
 class Mesh(_Boxed):
     """Triangles [t, 3] over vertices [v, 3], counter-clockwise seen from outside.
 
-    A surface with open edges is taken too, for ground and walls, but has no mass.
+    A surface with open edges is taken too, for ground and walls, but has no mass. `source` is the file that it came
+    from, for messages.
     """
 
     vertices: Floats
     triangles: Ints
+    source: str = ""
     kind: ClassVar[Kind] = Kind.MESH
 
     def __post_init__(self) -> None:
@@ -321,16 +323,24 @@ class Mesh(_Boxed):
             raise ValueError(f"Mesh: triangles must be whole numbers of vertices, not {triangles.dtype}")
         triangles = triangles.astype(np.int64)
         if fault := find_fault(vertices, triangles, closed=False):
-            raise ValueError(f"Mesh: {fault}")
+            raise ValueError(f"{self.source or 'Mesh'}: {fault}")
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "triangles", triangles)
 
     def corners(self) -> Floats:
         return self.vertices
 
+    def is_closed(self) -> bool:
+        """Whether it has no open edge, so that it has an inside."""
+        return is_closed(self.triangles)
+
+    def fault(self, closed: bool = False) -> str:
+        """What is wrong with it as it is now, as `find_fault` says it."""
+        return find_fault(self.vertices, self.triangles, closed)
+
     def _second_moments(self) -> tuple[float, Floats, Floats]:
-        if fault := find_fault(self.vertices, self.triangles, closed=True):
-            raise ValueError(f"Mesh: no mass without a closed surface: {fault}")
+        if fault := self.fault(closed=True):
+            raise ValueError(f"{self.source or 'Mesh'}: no mass without a closed surface: {fault}")
         return solid_integrals(self.vertices, self.triangles)
 
 
@@ -412,6 +422,6 @@ def mesh_from_file(
     if fault := find_fault(vertices, triangles, closed):
         raise ValueError(f"{name}: {fault}")
     say(0.9, "taking it over")
-    mesh = Mesh(vertices, triangles)
+    mesh = Mesh(vertices, triangles, name)
     say(1.0, "done")
     return mesh

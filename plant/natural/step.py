@@ -43,7 +43,7 @@ from plant.natural.tangent import (
 )
 from plant.natural.touch import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
 from plant.project import settle
-from plant.spook import BROKEN, CONTACTS_FULL, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS, break_joints
+from plant.spook import BROKEN, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS, break_joints, what_is_full
 from plant.stages import call_stage
 
 TANGENT_FULL = 101
@@ -82,7 +82,7 @@ def step(e):
         placed_anew = True
     d.status[LEFT_OUT] = call_stage(m.stage.collide, address_of(e), 0)
     if d.status[LEFT_OUT] > 0:
-        return CONTACTS_FULL
+        return what_is_full(e.scene)
     warm_contacts(d.contact, d.warm)
     renew_pairs(e, n)
     if n.solution.dirty[0] == 1:
@@ -114,7 +114,7 @@ def step(e):
     if give_poses(e, n) != 0:
         return NOT_FINITE
     keep_touches(e, n)
-    remember_contacts(d.contact, d.log, d.status[STEPS])
+    remember_contacts(d.contact, d.warm, d.log, d.status[STEPS])
     settle(e, 0)
     give_reactions(e, n)
     let_go(e, n)

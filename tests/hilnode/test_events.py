@@ -37,6 +37,7 @@ SENTENCES: dict[Event, tuple[int, float, str]] = {
     Event.COMMAND: (Answer.WRONG_STATE, 0.0, "command: not possible now"),
     Event.HALT: (0, 0.0005, "halt: work ended 500 us after the next deadline and node.overrun is 'halt'"),
     Event.SWAP: (1, 1.0, "driver stick: its twin is in"),
+    Event.COLLISION: (2, 12.5, "collision of arm with the ground at (-1048.575, -1048.575, -1048.575) m: 12.5 N s"),
 }
 CAUSES: dict[Cause, tuple[float, str]] = {
     Cause.OPERATOR: (0.0, "asked for by the operator"),

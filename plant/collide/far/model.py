@@ -16,6 +16,7 @@ from plant.kinds import BodyKind
 
 PLANE, STATIC = int(Kind.PLANE), int(BodyKind.STATIC)
 COUNT, STALE, FLIP = 0, 1, 2  # places in Far.state
+NEAR_SCENERY = 65536  # candidates among the scenery, at most, unless more are asked for
 AWAKE, IDLE, OFF = 0, 1, 2  # of Far.rest: a pair needs a sum below 2
 
 
@@ -62,7 +63,8 @@ def build_far(
     """The far phase of these shapes, of which the static ones must have been placed.
 
     `body_kind` are BodyKinds; `excluded` pairs of bodies never meet (-1 is the ground); `room` is for candidates, of
-    which there are two to three times as many as pairs: by default 24 for each moving shape.
+    which there are two to three times as many as pairs: by default 24 for each moving shape, and for a few movers as
+    many as there is scenery, or NEAR_SCENERY in all.
     """
     if not (margin >= 0 and slack > 0 and ahead >= 0):
         raise ValueError(f"margin {margin} m, slack {slack}, ahead {ahead} s: none may be negative, slack not nought")
@@ -74,7 +76,7 @@ def build_far(
     planes = np.flatnonzero(is_plane)
     loose = int((role[planes] != STATIC).sum())
     if room is None:
-        room = 64 + len(moving) * (24 + len(planes)) + loose * count
+        room = 64 + len(moving) * (24 + len(planes)) + loose * count + min(len(moving) * len(still), NEAR_SCENERY)
     boxes = np.hstack((placed.low, placed.high))[still]
     if not np.isfinite(boxes).all():
         bad = still[~np.isfinite(boxes).all(axis=1)]

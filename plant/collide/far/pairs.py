@@ -28,6 +28,7 @@ class Pairs(NamedTuple):
 
     count: I1  # type: ignore[assignment]  # [1]
     pair: I2  # [n, 2]
+    lost: I1  # [1] candidates or pairs that found no room in this step
 
 
 view_pairs = viewer(Pairs)
@@ -35,7 +36,7 @@ view_pairs = viewer(Pairs)
 
 def new_pairs(room: int) -> Pairs:
     """Room for so many pairs."""
-    return Pairs(np.zeros(1, np.int64), np.zeros((room, 2), np.int64))
+    return Pairs(np.zeros(1, np.int64), np.zeros((room, 2), np.int64), np.zeros(1, np.int64))
 
 
 def exclude(bodies: int, pairs: Iterable[tuple[int, int]]) -> np.ndarray:

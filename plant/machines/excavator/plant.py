@@ -38,7 +38,7 @@ from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
 from plant.scene import frames_of, scene_of
 from plant.soil.kind import PARAMETERS, SoilKind
-from plant.spook import CONTACTS_FULL
+from plant.spook import FULL
 from plant.world import World
 
 NAME = "excavator"
@@ -153,7 +153,7 @@ def assemble(
         (Task(NAME, step.address, record.address),),
         bodies=tuple(f"{NAME}.{b}" for b in parts(engine)),
         reset=(reset.address, record.address),
-        status={CONTACTS_FULL: "more contacts than there is room for"},
+        status=dict(FULL),
         scene=(*look(p, NAME), *frames_of(world, NAME), *_surroundings(engine, site)),
         grids=grids(engine, content.ground, site),
         arrows=Arrows(content.arrow_stamp, content.arrow_count, content.arrow_at, content.arrow_force),

@@ -17,7 +17,7 @@ import numpy as np
 import trimesh
 from coal_peer import twin
 from mesh_scenes import block, grid
-from pair_truth import extents, faces, is_graph, signed_many
+from pair_truth import balls, extents, faces, is_graph, signed_many
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
@@ -97,6 +97,7 @@ class Family:
         self.corners = [faces(s) for s in self.shapes]
         self.some_point = np.array([c[0, 0] if len(c) else np.zeros(3) for c in self.corners])  # in each, in its frame
         self.triangles = np.concatenate(self.corners)
+        self.balls = balls(self.triangles)
         self.first = np.cumsum([0, *(len(c) for c in self.corners)])
         self.graph = np.array([is_graph(s) for s in self.shapes])
         self.twins = [twin(s) for s in self.shapes]
@@ -108,7 +109,8 @@ class Family:
     def signed(self, which: np.ndarray, pos: np.ndarray, rot: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Signed distances of points [n, 3] from variants at places."""
         out = np.zeros(len(point))
-        signed_many(int(self.kind), self.size, self.triangles, self.first, self.graph, which, pos, rot, point, out)
+        mine = self.size, self.triangles, self.balls, self.first, self.graph
+        signed_many(int(self.kind), *mine, which, pos, rot, point, out)
         return out
 
     def extents(self, which: np.ndarray, rot: np.ndarray, way: np.ndarray) -> np.ndarray:

@@ -102,7 +102,7 @@ class Judge:
         mine, theirs = self.families[self.core], self.families[1 - self.core]
         which, pos, rot = self.side(places, self.core)
         out = np.zeros((len(which), 7))
-        target = int(theirs.kind), theirs.size, theirs.triangles, theirs.first, theirs.graph
+        target = int(theirs.kind), theirs.size, theirs.triangles, theirs.balls, theirs.first, theirs.graph
         samples = samples or (32 if mine.kind == Kind.CAPSULE else 128)
         core_distances(
             int(mine.kind), mine.size, which, pos, rot, *target, *self.side(places, 1 - self.core), samples, out

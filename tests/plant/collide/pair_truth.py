@@ -4,10 +4,11 @@
 - `extents`: how far a shape reaches along a direction, in closed form. The overlap of two convex shapes along any
   direction is an upper bound of their depth, and the gap along any direction a lower bound of their distance.
 - `signed`: distance of a point from the surface of any shape, negative inside: closed forms, and for hulls, meshes and
-  fields a look at every triangle (nearest point after Ericson; the inside by the solid angle of the surface, or by
-  the height of a surface that is a graph over x, y).
+  fields a look at every triangle (nearest point after Ericson, if the ball about it is nearer than what was found; the
+  inside by the solid angle of the surface, or by the height of a surface that is a graph over x, y).
 - `core_distances`: a sphere, capsule, torus or link is a curve with a radius. Its distance from any shape is the least
-  of `signed` along the curve, found from samples and golden sections between them, less the radius.
+  of `signed` along the curve, found from samples and golden sections between them, less the radius. Between two points
+  that are nearer to each other than one of them is to the surface nobody changes sides.
 """
 
 from __future__ import annotations
@@ -192,9 +193,32 @@ def _is_under(tri, px, py, pz):
     return False
 
 
+def balls(triangles: np.ndarray) -> np.ndarray:
+    """Centre and radius [t, 4] of a ball about each triangle [t, 3, 3]."""
+    centre = triangles.mean(1)
+    radius = np.linalg.norm(triangles - centre[:, None], axis=2).max(1, initial=0.0)
+    return np.column_stack([centre, radius * (1.0 + 1e-12)])
+
+
 @kernel
-def signed(kind, size, tri, graph, x, y, z):
-    """Signed distance of a point in the frame of a shape; `graph`: its triangles are ground."""
+def _to_surface(tri, ball, x, y, z):
+    """Distance of a point from the nearest triangle."""
+    best, root = math.inf, math.inf
+    for t in range(tri.shape[0]):
+        dx, dy, dz, reach = x - ball[t, 0], y - ball[t, 1], z - ball[t, 2], root + ball[t, 3]
+        if dx * dx + dy * dy + dz * dz < reach * reach:
+            square = _to_triangle(tri[t], x, y, z)
+            if square < best:
+                best, root = square, math.sqrt(square)
+    return root
+
+
+@kernel
+def signed(kind, size, tri, ball, graph, x, y, z, side):
+    """Signed distance of a point in the frame of a shape; `graph`: its triangles are ground.
+
+    `side`: 1 if it is known to be outside, -1 inside, 0 if it is to be found out.
+    """
     rho = math.sqrt(x * x + y * y)
     if kind == SPHERE:
         return math.sqrt(rho * rho + z * z) - size[0]
@@ -212,11 +236,11 @@ def signed(kind, size, tri, graph, x, y, z):
         return _stadium(x, y, z, 0.0, size[0]) - size[1]
     if kind == LINK:
         return _stadium(x, y, z, size[0], size[1]) - size[2]
-    best = math.inf
-    for t in range(tri.shape[0]):
-        best = min(best, _to_triangle(tri[t], x, y, z))
+    far = _to_surface(tri, ball, x, y, z)
+    if side != 0:
+        return side * far
     inside = _is_under(tri, x, y, z) if graph else _is_inside(tri, x, y, z)
-    return -math.sqrt(best) if inside else math.sqrt(best)
+    return -far if inside else far
 
 
 @inline
@@ -229,12 +253,13 @@ def _turned_back(r, x, y, z):
 
 
 @kernel
-def signed_many(kind, size, tri, first, graph, which, pos, rot, point, out):
+def signed_many(kind, size, tri, ball, first, graph, which, pos, rot, point, out):
     """Signed distance of point k [n, 3] (world) from variant which[k] at pos[k], rot[k]."""
     for k in range(point.shape[0]):
         v, p, o = which[k], point[k], pos[k]
         x, y, z = _turned_back(rot[k], p[0] - o[0], p[1] - o[1], p[2] - o[2])
-        out[k] = signed(kind, size[v], tri[first[v] : first[v + 1]], graph[v], x, y, z)
+        mine = slice(first[v], first[v + 1])
+        out[k] = signed(kind, size[v], tri[mine], ball[mine], graph[v], x, y, z, 0)
 
 
 # Curves with a radius
@@ -260,55 +285,64 @@ def _on_core(kind, size, s):
 
 
 @inline
-def _at_core(kind, size, s, o, r, target, tsize, tri, graph):
+def _at_core(kind, size, s, o, r, target, tsize, tri, ball, graph, side):
     """Signed distance of a place on the core, `o` and `r` being its frame in that of the target."""
     x, y, z = _on_core(kind, size, s)
     return signed(
         target,
         tsize,
         tri,
+        ball,
         graph,
         o[0] + r[0, 0] * x + r[0, 1] * y + r[0, 2] * z,
         o[1] + r[1, 0] * x + r[1, 1] * y + r[1, 2] * z,
         o[2] + r[2, 0] * x + r[2, 1] * y + r[2, 2] * z,
+        side,
     )
 
 
+@inline
+def _side(value, way):
+    """On which side a place is that is at most `way` from one with the signed distance `value`; 0 = unknown."""
+    return 0 if abs(value) <= 1.01 * way else 1 if value > 0.0 else -1
+
+
 @kernel
-def _least(kind, size, o, r, target, tsize, tri, graph, samples, value):
+def _least(kind, size, o, r, target, tsize, tri, ball, graph, samples, value):
     """Where on the core the signed distance is least: golden sections about every sample that is a local minimum."""
     if kind == SPHERE:
-        return 0.0, _at_core(kind, size, 0.0, o, r, target, tsize, tri, graph)
+        return 0.0, _at_core(kind, size, 0.0, o, r, target, tsize, tri, ball, graph, 0)
     round_ = kind != CAPSULE
     best, place = math.inf, 0.0
-    for k in range(samples + 1):
-        value[k] = _at_core(kind, size, k / samples, o, r, target, tsize, tri, graph)
-        if value[k] < best:
-            best, place = value[k], k / samples
     length = 2.0 * size[1] if kind == CAPSULE else 2.0 * math.pi * size[0]
     if kind == LINK:
         length = 4.0 * size[0] + 2.0 * math.pi * size[1]
+    for k in range(samples + 1):
+        side = _side(value[k - 1], length / samples) if k > 0 else 0
+        value[k] = _at_core(kind, size, k / samples, o, r, target, tsize, tri, ball, graph, side)
+        if value[k] < best:
+            best, place = value[k], k / samples
     level = best + length / samples  # a distance falls no faster than the way along the core
     for k in range(samples + 1):
         before = value[k - 1] if k > 0 else value[samples - 1] if round_ else math.inf
         after = value[k + 1] if k < samples else value[1] if round_ else math.inf
         if value[k] > before or value[k] > after or value[k] > level:
             continue
-        low, high = (k - 1.0) / samples, (k + 1.0) / samples
+        low, high, side = (k - 1.0) / samples, (k + 1.0) / samples, _side(value[k], length / samples)
         if not round_:
             low, high = max(low, 0.0), min(high, 1.0)
         a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        fa = _at_core(kind, size, a % 1.0 if round_ else a, o, r, target, tsize, tri, graph)
-        fb = _at_core(kind, size, b % 1.0 if round_ else b, o, r, target, tsize, tri, graph)
+        fa = _at_core(kind, size, a % 1.0 if round_ else a, o, r, target, tsize, tri, ball, graph, side)
+        fb = _at_core(kind, size, b % 1.0 if round_ else b, o, r, target, tsize, tri, ball, graph, side)
         for _ in range(44):
             if fa < fb:
                 high, b, fb = b, a, fa
                 a = high - GOLDEN * (high - low)
-                fa = _at_core(kind, size, a % 1.0 if round_ else a, o, r, target, tsize, tri, graph)
+                fa = _at_core(kind, size, a % 1.0 if round_ else a, o, r, target, tsize, tri, ball, graph, side)
             else:
                 low, a, fa = a, b, fb
                 b = low + GOLDEN * (high - low)
-                fb = _at_core(kind, size, b % 1.0 if round_ else b, o, r, target, tsize, tri, graph)
+                fb = _at_core(kind, size, b % 1.0 if round_ else b, o, r, target, tsize, tri, ball, graph, side)
         s, f = (a, fa) if fa < fb else (b, fb)
         if f < best:
             best, place = f, s % 1.0 if round_ else s
@@ -316,7 +350,9 @@ def _least(kind, size, o, r, target, tsize, tri, graph, samples, value):
 
 
 @kernel
-def core_distances(kind, size, which, pos, rot, target, tsize, tri, first, graph, other, tpos, trot, samples, out):
+def core_distances(
+    kind, size, which, pos, rot, target, tsize, tri, ball, first, graph, other, tpos, trot, samples, out
+):
     """Least signed distance of the core of variant which[k] from variant other[k]; out [n, 7]: it, place, gradient.
 
     Place and gradient are in the world; the gradient is by central differences.
@@ -324,11 +360,12 @@ def core_distances(kind, size, which, pos, rot, target, tsize, tri, first, graph
     value, r, o = np.zeros(samples + 1), np.zeros((3, 3)), np.zeros(3)
     for k in range(out.shape[0]):
         v = other[k]
-        mine, theirs, corners = size[which[k]], tsize[v], tri[first[v] : first[v + 1]]
+        mine, theirs = size[which[k]], tsize[v]
+        corners, about = tri[first[v] : first[v + 1]], ball[first[v] : first[v + 1]]
         for c in range(3):
             r[0, c], r[1, c], r[2, c] = _turned_back(trot[k], rot[k, 0, c], rot[k, 1, c], rot[k, 2, c])
         o[0], o[1], o[2] = _turned_back(trot[k], pos[k, 0] - tpos[k, 0], pos[k, 1] - tpos[k, 1], pos[k, 2] - tpos[k, 2])
-        s, out[k, 0] = _least(kind, mine, o, r, target, theirs, corners, graph[v], samples, value)
+        s, out[k, 0] = _least(kind, mine, o, r, target, theirs, corners, about, graph[v], samples, value)
         x, y, z = _on_core(kind, mine, s)
         p = o + r @ np.array([x, y, z])
         gradient = np.zeros(3)
@@ -336,8 +373,9 @@ def core_distances(kind, size, which, pos, rot, target, tsize, tri, first, graph
         for c in range(3):
             q = p.copy()
             q[c] += step
-            ahead = signed(target, theirs, corners, graph[v], q[0], q[1], q[2])
+            ahead = signed(target, theirs, corners, about, graph[v], q[0], q[1], q[2], 0)
             q[c] -= 2.0 * step
-            gradient[c] = (ahead - signed(target, theirs, corners, graph[v], q[0], q[1], q[2])) / (2.0 * step)
+            behind = signed(target, theirs, corners, about, graph[v], q[0], q[1], q[2], 0)
+            gradient[c] = (ahead - behind) / (2.0 * step)
         out[k, 1:4] = tpos[k] + trot[k] @ p
         out[k, 4:7] = trot[k] @ gradient

@@ -126,15 +126,7 @@ def random_places(two: Two, seed: int, count: int) -> Iterator[None]:
         yield
 
 
-OTHER_WAY_ROUND = "the deepest of two meshes deep in each other is up to 2 % deeper the other way round"
-
-
-KNOWN_WRONG = {Kind.MESH: [pytest.mark.xfail(strict=True, reason=OTHER_WAY_ROUND)]}
-
-
-@pytest.mark.parametrize(
-    "pair", [pytest.param(p, id=names(p), marks=KNOWN_WRONG.get(p[0], [])) for p in KNOWN if p[0] == p[1]]
-)
+@pytest.mark.parametrize("pair", [p for p in KNOWN if p[0] == p[1]], ids=names)
 def test_two_of_a_kind_see_each_other_alike(pair: tuple[Kind, Kind]) -> None:
     """Asked the other way round, depths are the same and the normal of the deepest point is turned about."""
     two, seen = Two(pair), 0

@@ -32,20 +32,19 @@ ASSETS = [
 
 @kernel
 def many(s, p, h, m, f, origin, direction, far, mask, which, distance, normal):
-    ray.cast_many(
-        view_shapes(s),
-        view_placed(p),
-        view_hulls(h),
-        view_meshes(m),
-        view_fields(f),
-        origin,
-        direction,
-        far,
-        mask,
-        which,
-        distance,
-        normal,
-    )
+    shape, placed, hull, mesh, field = view_shapes(s), view_placed(p), view_hulls(h), view_meshes(m), view_fields(f)
+    for k in range(which.size):
+        o, d = origin[k], direction[k]
+        which[k], distance[k] = -1, far
+        for i in range(shape.kind.size):
+            if shape.enabled[i] == 0 or shape.group[i] & mask == 0:
+                continue
+            t, n = ray.ray_shape(
+                shape, placed, hull, mesh, field, i, (o[0], o[1], o[2]), (d[0], d[1], d[2]), distance[k]
+            )
+            if t < distance[k]:
+                which[k], distance[k] = i, t
+                normal[k, 0], normal[k, 1], normal[k, 2] = n
 
 
 def cast(scene, origin, direction, far=np.inf, mask=1):
