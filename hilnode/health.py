@@ -142,7 +142,7 @@ def state_of(record: NDArray[np.int64], now: int) -> tuple[Health, str]:
     if waited < HANGS_NS or state == Health.DOWN:
         return state, ""
     worse = Health.DOWN if waited >= LOST_NS else Health.DEGRADED
-    return worse, f"its {verb} has not returned for {waited * 1e-9:.0f} s: the device or its library hangs"
+    return worse, f"its {verb} has not returned for {waited * 1e-9:.0f} s: the device hangs, or the node stands still"
 
 
 def filled(counts: NDArray[np.int64]) -> list[list[float]]:
