@@ -74,6 +74,7 @@ class Connections:
     def close(self) -> None:
         """Before the socket is closed."""
         self._socket.disable_monitor()
+        self.monitor.close(0)
         for handle in self.open.values():
             handle.close()
         self.open.clear()

@@ -97,10 +97,6 @@ class Recording:
             raise AttributeError(f"a recording has no {name!r} without pandas: pip install pandas") from error
         return getattr(frame, name)
 
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
-        """For libraries that take data frames of any kind."""
-        return self.to_pandas().__dataframe__(nan_as_null, allow_copy)
-
     def keys(self) -> KeysView[str]:
         """Names of the signals."""
         return self.columns.keys()

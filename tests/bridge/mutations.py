@@ -97,3 +97,10 @@ def _plain(value: Any) -> Any:
             raise ValueError("a key comes twice")
         return {key: _plain(x) for key, x in value}
     return [_plain(x) for x in value] if type(value) is list else value
+
+
+def depth(value: Any) -> int:
+    """Maps and lists in one another."""
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max((depth(x) for x in (value.values() if isinstance(value, dict) else value)), default=0)

@@ -14,7 +14,7 @@ from typing import Any
 import msgpack
 import pytest
 import zmq
-from mutations import decoded, mutated
+from mutations import decoded, depth, mutated
 from support import children, free_port, remote_node, wait_for
 
 from bridge import Node, NodeError
@@ -257,6 +257,7 @@ class Judge:
         ack, ack_t = message.get("ack", -1), message.get("ack_t", math.nan)
         return (
             all(type(key) is str and len(key) <= 200 for key in message)
+            and depth(message) <= 8
             and (type(message.get("v")), message.get("v")) == (int, 1)
             and type(seq) is int
             and self.last < seq < 2**63
@@ -278,34 +279,23 @@ def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench)
         socket.linger = 0
         socket.connect(bench.endpoint)
         for number in range(10_000):
-            whole = {
-                "v": 1,
-                "seq": number,
-                "t": 0.001 * number,
-                "values": [rng.uniform(-3, 3), 0.1],
-                "ack": 1,
-                "step": 0,
-            }
-            sound = number % 5 == 0  # so that it keeps its seat
-            body = msgpack.packb(whole) if sound else mutated(whole, rng)
-            if (
-                not sound
-                and isinstance(said := decoded(body), dict)
-                and type(said.get("seq")) is int
-                and said["seq"] > number
-            ):
-                continue  # a number that leaps would have all that follow refused for that alone
+            values = [rng.uniform(-3, 3), 0.1]
+            whole = {"v": 1, "seq": number, "t": 0.001 * number, "values": values, "ack": 1, "step": 0}
+            body = msgpack.packb(whole) if number % 5 == 0 else mutated(whole, rng)  # some sound ones, to keep its seat
+            said = decoded(body)
+            if isinstance(said, dict) and type(said.get("seq")) is int and said["seq"] != number:
+                continue  # one that leaps would have all that follow refused for that alone
             judge.hear(body)
             socket.send(body)
             while socket.poll(0):
                 socket.recv()
 
-        def counted() -> tuple[int, int, int]:
+        def counted() -> tuple[int, int]:
             line = bench.line
-            return tuple(line[key] - before[key] for key in ("frames", "refused", "connects"))
+            return line["frames"] - before["frames"], line["refused"] - before["refused"]
 
-        wait_for(lambda: sum(counted()) > judge.taken + judge.refused, "all of them", 20.0)
-        assert counted() == (judge.taken, judge.refused, 1)
+        wait_for(lambda: sum(counted()) >= judge.taken + judge.refused, "all of them", 20.0)
+        assert counted() == (judge.taken, judge.refused)
     assert judge.taken > 1000
     assert judge.refused > 1000
     assert children(bench.pid, "bridge.ecu") == [pid]
