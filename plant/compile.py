@@ -28,6 +28,7 @@ from plant.collide.scene import Placement, Scene, build_scene
 from plant.collide.shapes import Hull, Mesh, Progress
 from plant.collide.volume import KNOWN, build_volumes
 from plant.hashing import new_table
+from plant.kinds import Bound
 from plant.natural.bed import bed_push_stage, bed_slopes_stage
 from plant.natural.builder import Options
 from plant.natural.core import Core
@@ -94,6 +95,12 @@ class Engine:
         if self.core is not None and joint in self.core.shared:
             return find_reactions(self.content, self.core.content)[j]
         return self.content.data.row.force[j].copy()
+
+    def guide(self, name: str, position: float, speed: float = 0.0, acceleration: float = 0.0) -> None:
+        """Where a guided axis is at the end of the coming step [m, rad], how fast and with which acceleration. Told
+        nothing new, it goes on from there with this acceleration."""
+        k, target = self.actuator_names.index(name), self.content.data.target
+        target.position[k], target.speed[k], target.acceleration[k] = position, speed, acceleration
 
     def gap(self) -> float:
         """The largest violation of a locked linear axis of a rigid joint [m]."""
@@ -206,8 +213,13 @@ def compile_world(
     for k, coupling in enumerate(world.couplings.values()):
         entries.write_coupling(content, k, coupling, joint_number)
     entries.find_offsets(engine.record.address)
+    if stepper != "ali3p" and (guides := [a.name for a in acts if a.kind == Bound.GUIDE]):
+        raise WorldError(
+            f"guide {guides[0]!r} with stepper {stepper!r}: only stepper='ali3p' has constraints that move; "
+            "elsewhere a motor or a servo without a bound of its force comes near to it"
+        )
     if stepper == "ali3p":
-        engine.core = Core(content, engine.joint_names, natural or Options())
+        engine.core = Core(content, engine.names, engine.joint_names, natural or Options())
         engine.content = engine.core.engine
         engine.record = Record(engine.content)
     else:

@@ -14,6 +14,7 @@ from hilnode.jit import kernel
 from plant import model
 from plant.coupling import coupling_rows
 from plant.hydraulics import Chambers, Cylinders
+from plant.kinds import Bound
 from plant.order import ENDS
 from plant.project import settle
 from plant.world import Actuator, Body, Coupling, Joint, World, conjugate, product, rotated
@@ -97,7 +98,7 @@ def write_joint(e: model.Engine, k: int, joint: Joint, world: World, number: dic
 
 def write_actuator(e: model.Engine, k: int, actuator: Actuator, number: dict[str, int], cylinder: int = -1) -> None:
     """Actuator `k`; a hydraulic one says which cylinder it is."""
-    out, target, joint = e.model.actuator, e.data.target, number[actuator.joint]
+    out, target, joint, h = e.model.actuator, e.data.target, number[actuator.joint], e.model.setup.h
     same = np.flatnonzero((out.on == 1) & (out.joint == joint) & (out.axis == actuator.axis))
     if same.size:
         out.slot[k] = out.slot[same[0]]
@@ -106,12 +107,15 @@ def write_actuator(e: model.Engine, k: int, actuator: Actuator, number: dict[str
         e.model.joint.rows[joint] += 1
     out.joint[k], out.axis[k], out.kind[k], out.side[k] = joint, actuator.axis, int(actuator.kind), actuator.side
     mass, turn = _looseness(e, (int(e.model.joint.a[joint]), int(e.model.joint.b[joint])))
-    sigma, upsilon = spook_parameters(actuator.stiffness, actuator.damping_time, e.model.setup.h)
+    sigma, upsilon = spook_parameters(actuator.stiffness, actuator.damping_time, h)
     out.sigma[k] = max(sigma, FIRM * (mass if actuator.axis < 3 else turn))
     out.upsilon[k], out.bounce[k] = upsilon, actuator.restitution
     out.cylinder[k] = cylinder
     target.speed[k], target.position[k], target.gain[k] = actuator.speed, actuator.position, actuator.gain
-    target.low[k], target.high[k] = actuator.low, actuator.high
+    target.low[k], target.high[k], target.acceleration[k] = actuator.low, actuator.high, actuator.acceleration
+    if actuator.kind == Bound.GUIDE:  # as it will be at the end of the coming step
+        target.position[k] += h * (actuator.speed + 0.5 * h * actuator.acceleration)
+        target.speed[k] += h * actuator.acceleration
     e.data.bounded.kept[k] = 0
     out.on[k] = 1
 

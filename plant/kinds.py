@@ -36,6 +36,7 @@ class Bound(IntEnum):
     HYDRAULIC = 7  # a cylinder with pressures, on a slide
     SMOOTH = 8  # normal of a contact with a force law; its two tangents follow
     SMOOTH_TANGENT = 9  # and what else a force law says of the contact: spinning and rolling
+    GUIDE = 10  # a free axis of a joint that moves as it is told; in natural coordinates only
 
 
 class Stepper(IntEnum):

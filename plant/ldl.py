@@ -120,54 +120,77 @@ def factorise(p, f, begin, end):
             _decompose(d, 3)
         for s in range(first, last):
             _eliminate(d, f.above[s], f.right[s], n, p.size[p.row[s]], f.fresh[c] == 1)
-        u = p.update_at[c]
-        for s in range(first, last):
-            m = p.size[p.row[s]]
-            sub_outer(f.diagonal[p.row[s]], f.above[s], f.right[s], n, m, m)
-            for t in range(s + 1, last):
-                sub_outer(f.above[p.update[u]], f.above[s], f.right[t], n, m, p.size[p.row[t]])
-                u += 1
+        if n == 6:
+            _update(p, f, c, 6)
+        else:
+            _update(p, f, c, 3)
+
+
+@inline
+def _update(p, f, c, n):
+    """Take the pivot `c` of `n` rows off the blocks behind it."""
+    u, last = p.update_at[c], p.first[c + 1]
+    for s in range(p.first[c], last):
+        m = p.size[p.row[s]]
+        sub_outer(f.diagonal[p.row[s]], f.above[s], f.right[s], n, m, m)
+        for t in range(s + 1, last):
+            sub_outer(f.above[p.update[u]], f.above[s], f.right[t], n, m, p.size[p.row[t]])
+            u += 1
 
 
 @kernel
 def forward(p, f, x, begin, end):
     """`x` [nodes, 6] = inverse of L times `x`, in place."""
     for c in range(begin, end):
-        n, u, y = p.size[c], f.diagonal[c], x[c]
-        for k in range(n - 1):
-            v = y[k]
-            for i in range(k + 1, n):
-                y[i] -= u[k, i] * v
-        for s in range(p.first[c], p.first[c + 1]):
-            spread(f.right[s], y, x[p.row[s]], n, p.size[p.row[s]])
+        if p.size[c] == 6:
+            _forward(p, f, x, c, 6)
+        else:
+            _forward(p, f, x, c, 3)
+
+
+@inline
+def _forward(p, f, x, c, n):
+    """Column `c` of `n` rows."""
+    u, y = f.diagonal[c], x[c]
+    for k in range(n - 1):
+        v = y[k]
+        for i in range(k + 1, n):
+            y[i] -= u[k, i] * v
+    for s in range(p.first[c], p.first[c + 1]):
+        spread(f.right[s], y, x[p.row[s]], n, p.size[p.row[s]])
 
 
 @kernel
 def backward(p, f, x, begin, end):
     """`x` = inverse of D L' times `x`, in place."""
     for c in range(end - 1, begin - 1, -1):
-        n, u, y = p.size[c], f.diagonal[c], x[c]
-        for i in range(n):
-            y[i] *= u[i, i]
-        for s in range(p.first[c], p.first[c + 1]):
-            z, r, m = x[p.row[s]], f.right[s], p.size[p.row[s]]
+        if p.size[c] == 6:
+            _backward(p, f, x, c, 6)
+        else:
+            _backward(p, f, x, c, 3)
+
+
+@inline
+def _backward(p, f, x, c, n):
+    """Row `c` of `n` rows."""
+    u, y = f.diagonal[c], x[c]
+    for i in range(n):
+        y[i] *= u[i, i]
+    for s in range(p.first[c], p.first[c + 1]):
+        z, r = x[p.row[s]], f.right[s]
+        if p.size[p.row[s]] == 6:
+            a, b, d, g, h, k = z[0], z[1], z[2], z[3], z[4], z[5]
             for i in range(n):
-                if m == 6:
-                    y[i] -= (
-                        r[i, 0] * z[0]
-                        + r[i, 1] * z[1]
-                        + r[i, 2] * z[2]
-                        + r[i, 3] * z[3]
-                        + r[i, 4] * z[4]
-                        + r[i, 5] * z[5]
-                    )
-                else:
-                    y[i] -= r[i, 0] * z[0] + r[i, 1] * z[1] + r[i, 2] * z[2]
-        for i in range(n - 2, -1, -1):
-            v = y[i]
-            for j in range(i + 1, n):
-                v -= u[i, j] * y[j]
-            y[i] = v
+                y[i] -= r[i, 0] * a + r[i, 1] * b + r[i, 2] * d + r[i, 3] * g + r[i, 4] * h + r[i, 5] * k
+        else:
+            a, b, d = z[0], z[1], z[2]
+            for i in range(n):
+                y[i] -= r[i, 0] * a + r[i, 1] * b + r[i, 2] * d
+    for i in range(n - 2, -1, -1):
+        v = y[i]
+        for j in range(i + 1, n):
+            v -= u[i, j] * y[j]
+        y[i] = v
 
 
 @kernel

@@ -15,10 +15,13 @@ The next step lays out the graph anew, once: some microseconds for a machine, se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hilnode.signals import nearest
 from plant import entries
@@ -29,7 +32,37 @@ from plant.collide.scene import Placement, write_shape
 from plant.collide.shapes import Field
 from plant.compile import Engine, check_body, overlapping, place_shape
 from plant.kinds import BodyKind
-from plant.world import Placed, World, WorldError, rotated
+from plant.world import Actuator, Body, Joint, Placed, World, WorldError, rotated
+
+
+def _leaves(thing: object) -> Iterator[NDArray[Any]]:
+    """All arrays of a tree of records."""
+    if isinstance(thing, np.ndarray):
+        yield thing
+    elif isinstance(thing, tuple):
+        for part in thing:
+            yield from _leaves(part)
+
+
+@contextmanager
+def _all_or_nothing(engine: Engine) -> Iterator[None]:
+    """A change that the core in natural coordinates refuses, because bodies can not be fitted together, is undone."""
+    if engine.core is None:
+        yield
+        return
+    names = engine.names, engine.joint_names, engine.actuator_names
+    before = [list(n) for n in names]
+    taken, let_go, shared = engine.shapes_taken, set(engine.let_go), engine.core.shared
+    arrays = [(a, a.copy()) for part in (engine.content, engine.core.content) for a in _leaves(part)]
+    try:
+        yield
+    except WorldError:
+        for now, then in zip(names, before, strict=True):
+            now[:] = then
+        engine.shapes_taken, engine.let_go, engine.core.shared = taken, let_go, shared
+        for array, kept in arrays:
+            array[...] = kept
+        raise
 
 
 def take_in(engine: Engine) -> None:
@@ -37,7 +70,7 @@ def take_in(engine: Engine) -> None:
 
     What finds no room, or cannot be, is refused before anything is changed.
     """
-    world, content = engine.world, engine.content
+    world = engine.world
     bodies = [b for name, b in world.bodies.items() if name not in engine.names]
     joints = [j for name, j in world.joints.items() if name not in engine.joint_names]
     actuators = [a for name, a in world.actuators.items() if name not in engine.actuator_names]
@@ -51,7 +84,18 @@ def take_in(engine: Engine) -> None:
         if actuator.name in world.cylinders:
             raise WorldError(f"hydraulic cylinder {actuator.name!r}: declare it before compile")
     _check_shapes(engine, shapes)
+    with _all_or_nothing(engine):
+        _write(engine, bodies, joints, actuators)
+        number = {n: k for k, n in enumerate(engine.names) if n}
+        for shape in shapes:
+            _add_shape(engine, place_shape(world, shape, number, engine.material_names))
+        engine.shapes_taken = len(world.shapes)
+        _renew(engine)
 
+
+def _write(engine: Engine, bodies: list[Body], joints: list[Joint], actuators: list[Actuator]) -> None:
+    """What is new, into free places."""
+    content = engine.content
     for body in bodies:
         k = engine.names.index("")
         engine.names[k] = body.name
@@ -67,24 +111,24 @@ def take_in(engine: Engine) -> None:
         k = engine.actuator_names.index("")
         engine.actuator_names[k] = actuator.name
         entries.write_actuator(content, k, actuator, places)
-    for shape in shapes:
-        _add_shape(engine, place_shape(world, shape, number, engine.material_names))
-    engine.shapes_taken = len(world.shapes)
-    _renew(engine)
 
 
 def remove_body(engine: Engine, name: str) -> None:
-    """Take a body away with its shapes, joints and actuators; its place is free again."""
+    """Take a body away with its shapes, joints, actuators and springs; its place is free again."""
     k = _find(engine.names, "body", name)
     m = engine.content.model
     for j, joint in enumerate(engine.joint_names):
         if joint and k in (m.joint.a[j], m.joint.b[j]):
             _remove_joint(engine, j)
     m.body.kind[k] = BodyKind.ABSENT
+    ends = (m.spring.a == k) | (m.spring.b == k)
+    m.spring.on[ends] = 0
+    m.spring.a[ends] = m.spring.b[ends] = -1
     shape = engine.content.scene.shape
     gone = shape.body == k
     shape.enabled[gone], shape.body[gone] = 0, -1
     engine.world.shapes = [s for s in engine.world.shapes if s.body != name]
+    engine.world.springs = {n: s for n, s in engine.world.springs.items() if name not in (s.a, s.b)}
     engine.shapes_taken = len(engine.world.shapes)
     del engine.world.bodies[name]
     engine.names[k] = ""
@@ -100,9 +144,10 @@ def remove_joint(engine: Engine, name: str) -> None:
 def switch_joint(engine: Engine, name: str, on: bool) -> None:
     """Let a joint go, or let it hold again: where its bodies are drawn together, if they have parted."""
     k = _find(engine.joint_names, "joint", name)
-    engine.content.model.joint.on[k] = int(on)
-    engine.content.data.row.force[k] = 0.0
-    _renew(engine)
+    with _all_or_nothing(engine):
+        engine.content.model.joint.on[k] = int(on)
+        engine.content.data.row.force[k] = 0.0
+        _renew(engine)
 
 
 def switch_body(engine: Engine, name: str, on: bool) -> None:
@@ -113,6 +158,9 @@ def switch_body(engine: Engine, name: str, on: bool) -> None:
     d.state.vel[k] = 0.0
     shape = engine.content.scene.shape
     shape.enabled[shape.body == k] = int(on)
+    for i in np.flatnonzero((m.spring.a == k) | (m.spring.b == k)).tolist():
+        ends = (m.spring.a[i], m.spring.b[i])
+        m.spring.on[i] = int(all(b < 0 or m.body.kind[b] != BodyKind.ABSENT for b in ends))
     for j, joint in enumerate(engine.joint_names):
         ends = (m.joint.a[j], m.joint.b[j])
         if not joint or k not in ends:
@@ -231,4 +279,4 @@ def _renew(engine: Engine) -> None:
     d.state.rested[:] = 0.0
     engine.content.scene.far.state[STALE] = 1
     if engine.core is not None:
-        engine.core.renew(engine.joint_names)
+        engine.core.renew(engine.names, engine.joint_names)

@@ -3,11 +3,11 @@
     engine = compile_world(world, dt)
     plant = as_plant(engine, "crane", wrenches=["load"], reactions=["hook"])
 
-Inputs: `crane.<motor>.speed` for speed motors, `crane.<servo>.position` for servos, `crane.<cylinder>.valve` for
-hydraulic cylinders; for each body in `wrenches` a force from outside `crane.<body>.force_x` to `torque_z`. Outputs:
-`crane.<joint>.angle` for joints that turn about one axis, `crane.<joint>.slide` for those that slide along
-theirs; `crane.<cylinder>.pressure_a` and `pressure_b`; for each joint in `reactions` its `pull` [N]. `reset` restores
-the state at compile.
+Inputs: `crane.<motor>.speed` for speed motors, `crane.<servo>.position` for servos, `crane.<guide>.position`, `.speed`
+and `.acceleration` for guides that stand still at first, `crane.<cylinder>.valve` for hydraulic cylinders; for each
+body in `wrenches` a force from outside `crane.<body>.force_x` to `torque_z`. Outputs: `crane.<joint>.angle` for joints
+that turn about one axis, `crane.<joint>.slide` for those that slide along theirs; `crane.<cylinder>.pressure_a` and
+`pressure_b`; for each joint in `reactions` its `pull` [N]. `reset` restores the state at compile.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from plant.algebra import rotate
 from plant.compile import Engine
 from plant.look import Entry as Look
 from plant.model import Bound, Turning, view_engine
+from plant.natural.step import TANGENT_STATUS
 from plant.restart import Start, restart, start_of
 from plant.scene import frames_of, scene_of
 from plant.spook import FULL
 from plant.stages import call_stage
-from plant.world import Joint, World
+from plant.world import Joint, World, WorldError
 
 
 class In(IntEnum):
@@ -41,6 +42,7 @@ class In(IntEnum):
     POSITION = 1
     VALVE = 2
     WRENCH = 3
+    ACCELERATION = 4
 
 
 class Out(IntEnum):
@@ -52,7 +54,7 @@ class Out(IntEnum):
     PULL = 3
 
 
-SPEED, POSITION, VALVE, WRENCH = (int(k) for k in In)
+SPEED, POSITION, VALVE, WRENCH, ACCELERATION = (int(k) for k in In)
 ANGLE, SLIDE, PRESSURE, PULL = (int(k) for k in Out)
 
 
@@ -108,6 +110,8 @@ def step(self, n, params, inputs, outputs, poses):
             e.data.target.position[i] = inputs[k]
         elif kind == VALVE:
             e.data.chamber.valve[i] = inputs[k]
+        elif kind == ACCELERATION:
+            e.data.target.acceleration[i] = inputs[k]
         else:
             e.data.state.wrench[i // 6, i % 6] = inputs[k]
     status = call_stage(e.model.stage.step, m.engine, 1)
@@ -166,7 +170,7 @@ def as_plant(
         (Task(name, step.address, record.address),),
         bodies=tuple(f"{name}.{b}" for b in engine.names),
         reset=(reset.address, record.address),
-        status=dict(FULL),
+        status={**FULL, **TANGENT_STATUS},
         scene=(*scene_of(world.shapes, engine.names, name), *frames_of(world, name), *scene),
         collisions=None if collisions is None else Collisions(log.count, log.body, log.point, log.impulse, collisions),
         owner=(engine, record),
@@ -177,7 +181,7 @@ Entry = tuple[int, int, Signal]
 
 
 def _drives(engine: Engine, name: str) -> Iterator[Entry]:
-    """Motors, servos and valves."""
+    """Motors, servos, guides that do not move by themselves, and valves."""
     cylinders = list(engine.world.cylinders)
     for i, a in enumerate(engine.world.actuators.values()):
         slides = a.axis < 3
@@ -185,6 +189,11 @@ def _drives(engine: Engine, name: str) -> Iterator[Entry]:
             yield In.POSITION, i, Signal(f"{name}.{a.name}.position", "m" if slides else "rad", a.position)
         elif a.kind == Bound.MOTOR:
             yield In.SPEED, i, Signal(f"{name}.{a.name}.speed", "m/s" if slides else "rad/s", a.speed)
+        elif a.kind == Bound.GUIDE and a.speed == a.acceleration == 0.0:
+            unit = "m" if slides else "rad"
+            yield In.POSITION, i, Signal(f"{name}.{a.name}.position", unit, a.position)
+            yield In.SPEED, i, Signal(f"{name}.{a.name}.speed", f"{unit}/s")
+            yield In.ACCELERATION, i, Signal(f"{name}.{a.name}.acceleration", f"{unit}/s^2")
         elif a.kind == Bound.HYDRAULIC:
             yield In.VALVE, cylinders.index(a.name), Signal(f"{name}.{a.name}.valve", "1", 0.0, low=-1.0, high=1.0)
 
@@ -212,6 +221,11 @@ def _pressures(world: World, name: str) -> Iterator[Entry]:
 
 def _reactions(engine: Engine, name: str, joints: Sequence[str]) -> Iterator[Entry]:
     for joint in joints:
+        if engine.core is not None and joint in engine.core.shared:
+            raise WorldError(
+                f"reaction of joint {joint!r}: it is a point that bodies share, and what goes through it is not known "
+                f"within a step; compile with natural=Options(apart=({joint!r},)) to have it written as equations"
+            )
         yield Out.PULL, engine.joint_names.index(joint), Signal(f"{name}.{joint}.pull", "N")
 
 

@@ -127,8 +127,9 @@ class Springs(NamedTuple):
 class Targets(NamedTuple):
     """What people change while running: goals of actuators."""
 
-    speed: F1  # [actuator] motors: target speed
-    position: F1  # [actuator] limits: where; position motors: target
+    speed: F1  # [actuator] motors: target speed; guides: at the end of the coming step
+    position: F1  # [actuator] limits: where; position motors: target; guides: at the end of the coming step
+    acceleration: F1  # [actuator] guides: at the end of the coming step [m/s^2, rad/s^2]
     gain: F1  # [actuator] position motors: 1/s towards the target; 0 = a speed motor
     low: F1  # [actuator] least force
     high: F1  # [actuator] greatest force

@@ -76,6 +76,7 @@ class Actuator:
     stiffness: float = RIGID
     damping_time: float | None = None
     restitution: float = 0.0
+    acceleration: float = 0.0
 
 
 @dataclass
@@ -586,10 +587,10 @@ class World:
         with depth d, rate r of approach, first rate r0. Instead of a stiffness, for Hertz's exponent 1.5: `young` [Pa]
         and `poisson` (one for both, or one for each), `radius` [m] of a sphere on a plane or of two spheres. The force
         laws take `viscous` friction [N s/m]; the first three stick by bristles: bristle_stiffness [N/m],
-        bristle_damping [N s/m], stick_speed [m/s], by default from load, mass and step, and strain (1: share of the
-        stretch left when they give way). A contact should last ten steps or more, pi sqrt(m / k) if it is linear. The
-        dissipation of wang and of the foundation goes with the load and hardly damps a body at rest: give wang a
-        damping too.
+        bristle_damping [N s/m], stick_speed [m/s], by default from load, mass and step, and strain (share of the
+        greatest stretch that is left when they give way; by default what the damper leaves of it). A contact should
+        last ten steps or more, pi sqrt(m / k) if it is linear. The dissipation of wang and of the foundation goes with
+        the load and hardly damps a body at rest: give wang a damping too.
         """
         if law != "rigid":
             try:
@@ -629,6 +630,28 @@ class World:
         return self._actuate(
             Actuator(name, joint, _axis(axis), Bound.MOTOR, position=position, gain=gain, low=-force, high=force)
         )
+
+    def guide(
+        self,
+        name: str,
+        joint: str,
+        *,
+        axis: Axis = "turn",
+        position: float = 0.0,
+        speed: float = 0.0,
+        acceleration: float = 0.0,
+    ) -> str:
+        """Move a free axis as it is told, whatever force that takes: a rheonomic constraint of stepper 'ali3p'.
+
+        `position` [m, rad], `speed` and `acceleration` are those of the start; the acceleration stays until
+        `Engine.guide` tells others. Bodies are fitted to the position, as to any other constraint.
+        """
+        if not all(math.isfinite(v) for v in (position, speed, acceleration)):
+            raise WorldError(f"guide {name!r}: position {position}, speed {speed}, acceleration {acceleration}: finite")
+        made = Actuator(
+            name, joint, _axis(axis), Bound.GUIDE, speed=speed, position=position, acceleration=acceleration
+        )
+        return self._actuate(made)
 
     def hydraulic_cylinder(
         self,

@@ -176,6 +176,7 @@ def _fill_rows(out: natural.Rows, b: Builder, place: dict[int, int], known: NDAr
         out.goal[i], out.low[i], out.high[i] = row.goal, row.low, row.high
         out.k[i], out.c[i] = row.stiffness, row.damping
         out.joint[i], out.slot[i], out.actuator[i], out.spring[i] = row.joint, row.slot, row.actuator, row.spring
-        out.value[i] = out.goal_rate[i] = out.multiplier[i] = out.stiff[i] = out.drag[i] = 0.0
+        out.turn[i], out.goal_rate[i], out.goal_bend[i] = row.turn, row.goal_rate, row.goal_bend
+        out.value[i] = out.force[i] = out.multiplier[i] = out.stiff[i] = out.drag[i] = 0.0
         out.active[i] = 0
     out.first[len(b.rows)] = at

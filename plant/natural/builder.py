@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hilnode.signals import nearest
 from plant import model
 from plant.kinds import BodyKind, Bound, Turning
 from plant.natural.integrators import TRAPEZOIDAL, Integrator
@@ -21,6 +22,7 @@ from plant.natural.model import Form, Role
 from plant.natural.sharing import Sharing, Vector
 from plant.world import WorldError, matrix
 
+FITS = 1e-9  # violation of a row, in its own units, below which bodies fit together
 FIRMNESS = 1e6  # penalty times beta h^2, as a share of the mass that a row feels
 DRIVING = 5.0  # penalty of drives times h, alike; with few iterations less keeps them better within their bounds
 
@@ -38,6 +40,7 @@ class Options:
     driving: float = DRIVING
     share: bool = True  # points and vectors between bodies, where their joints allow it
     ahead: bool = True  # multipliers from the linear solve; False: from what is violated after it (Luaces eq. 2.59)
+    apart: tuple[str, ...] = ()  # joints that share nothing, so that each step knows what they carry
 
 
 @dataclass
@@ -75,13 +78,19 @@ class Row:
     slot: int = -1
     actuator: int = -1
     spring: int = -1
+    body: int = -1  # whose shape it keeps
+    turn: int = -1  # 2 x joint + which of its turns it measures
+    goal_rate: float = 0.0
+    goal_bend: float = 0.0
 
 
 class Builder:
     """Makes the arrays; see `build`."""
 
-    def __init__(self, e: model.Engine, joints: Sequence[str], options: Options) -> None:
-        self.e, self.joint_names, self.options = e, joints, options
+    def __init__(self, e: model.Engine, bodies: Sequence[str], joints: Sequence[str], options: Options) -> None:
+        self.e, self.body_names, self.joint_names, self.options = e, bodies, joints, options
+        if strange := sorted(set(options.apart) - set(joints)):
+            raise WorldError(f"apart={strange}: no such joint: {nearest(strange[0], [j for j in joints if j])}")
         self.ground = len(e.model.body.mass)
         body, state = e.model.body, e.data.state
         told = [int(k) != BodyKind.DYNAMIC for k in body.kind] + [True]
@@ -93,7 +102,7 @@ class Builder:
         self.line_list: list[Line] = []
         self.rows: list[Row] = []
         self.seen: set[tuple[int, int]] = set()
-        self.measures: dict[tuple[int, int], int] = {}
+        self.measures: dict[tuple[int, int], int] = {}  # rows that measure for a sum
         self.shared: set[tuple[int, str]] = set()  # (joint, "point" or "axis" or "turn")
 
     def body(self, number: int) -> int:
@@ -148,6 +157,8 @@ class Builder:
 
     def _share(self, j: int) -> None:
         joint = self.e.model.joint
+        if self.joint_names[j] in self.options.apart:
+            return
         if not joint.rigid[j] or math.isfinite(joint.strength[j]) or math.isfinite(joint.twist[j]):
             return
         a, pa, ra = self._features(j, 0)
@@ -212,7 +223,37 @@ class Builder:
         return len(self.rows) - 1
 
     def _mass(self, *bodies: int) -> float:
-        return min(float(self.e.model.body.mass[b]) for b in bodies if not self.sharing.frames[b].told)
+        """Of the lightest of these that can move; 1 if none of them can."""
+        masses = (float(self.e.model.body.mass[b]) for b in bodies if not self.sharing.frames[b].told)
+        return min(masses, default=1.0)
+
+    def _place(self, line: Line) -> Vector:
+        """A combination of known entities, where they are now."""
+        out = np.zeros(3)
+        for e, s in line.share.items():
+            thing = self.sharing.entities[e]
+            assert thing.owner is not None
+            out += s * (thing.local[0] * self.pos[thing.owner] + self.rot[thing.owner] @ thing.local[1:])
+        return out
+
+    def _check(self, form: Form, lines: Sequence[Line], goal: float, part: int, who: str) -> None:
+        """Refuse an equation between points and vectors that nothing can move, if it does not hold."""
+        at = [self._place(line) for line in lines]
+        if form == Form.PART:
+            value = float(at[0][part])
+        else:
+            value = float(np.linalg.norm(at[0]) if form == Form.LENGTH else at[0] @ at[1])
+        if not abs(value - goal) < FITS * max(1.0, abs(goal)):
+            raise WorldError(
+                f"{who} cannot be closed: all that it touches is held in place, and {abs(value - goal):.3g} is left; "
+                "place it where it fits"
+            )
+
+    def of_body(self, b: int) -> str:
+        """A body by its name and those of its joints."""
+        joint = self.e.model.joint
+        mine = [n for j, n in enumerate(self.joint_names) if n and joint.on[j] and b in (joint.a[j], joint.b[j])]
+        return f"body {self.body_names[b]!r} between joints {', '.join(map(repr, mine))}"
 
     def _rigid(self, b: int) -> None:
         """Six rows that keep lengths and angles of a body's vectors; those that another body has are left out."""
@@ -224,18 +265,23 @@ class Builder:
             for k in range(i, 3):
                 pair = (self.use(lines[i]), self.use(lines[k]))
                 pair = (min(pair), max(pair))
-                if pair in self.seen or not self.is_free((lines[i], lines[k])):
+                goal = float(ways[i][1:] @ ways[k][1:])
+                if not self.is_free((lines[i], lines[k])):
+                    self._check(Form.DOT, (lines[i], lines[k]), goal, 0, self.of_body(b))
+                    continue
+                if pair in self.seen:
                     continue
                 self.seen.add(pair)
-                goal = float(ways[i][1:] @ ways[k][1:])
-                self.add(Form.DOT, Role.HOLD, lines[i], lines[k], goal=goal, mass=self._mass(b))
+                self.add(Form.DOT, Role.HOLD, lines[i], lines[k], goal=goal, mass=self._mass(b), body=b)
 
     def _hold(self, j: int, slot: int, form: Form, *lines: Line, goal: float = 0.0, part: int = 0) -> None:
         """A locked row of joint `j`: held, or pulled if the joint gives way."""
         joint = self.e.model.joint
-        if not self.is_free(lines):
-            return
         a, b = self.body(joint.a[j]), self.body(joint.b[j])
+        if not self.is_free(lines):
+            if joint.rigid[j] and not (self.sharing.frames[a].told and self.sharing.frames[b].told):
+                self._check(form, lines, goal, part, f"joint {self.joint_names[j]!r}")
+            return
         at = self.add(form, Role.HOLD, *lines, goal=goal, mass=self._mass(a, b), joint=j, slot=slot)
         row = self.rows[at]
         if form == Form.PART:
@@ -273,30 +319,34 @@ class Builder:
                 self._hold(j, first + i, Form.DOT, axes_b[(i + 1) % 3], axes_a[(i + 2) % 3])
 
     def measure(self, j: int, axis: int, who: str) -> int:
-        """The row that measures a free coordinate of a joint; see `coordinate` for the numbers of axes."""
-        if (j, axis) in self.measures:
-            return self.measures[j, axis]
+        """The number of a row that does nothing but measure a free coordinate of a joint."""
+        if (j, axis) not in self.measures:
+            self.rows.append(self.coordinate(j, axis, who))
+            self.measures[j, axis] = len(self.rows) - 1
+        return self.measures[j, axis]
+
+    def coordinate(self, j: int, axis: int, who: str) -> Row:
+        """A row over a free coordinate of a joint; see `plant.coordinate` for the numbers of axes."""
         a, pa, ra = self._features(j, 0)
         b, pb, rb = self._features(j, 1)
         axes_a = [self.line(a, _vector(ra[:, k])) for k in range(3)]
         axes_b = [self.line(b, _vector(rb[:, k])) for k in range(3)]
+        lines: tuple[Line, ...]
         if axis < 3:
             apart = self.line(b, _point(pb)) - self.line(a, _point(pa))
-            made = self.add(Form.DOT, Role.OFF, apart, axes_a[axis])
+            form, turn, lines = Form.DOT, -1, (apart, axes_a[axis])
         elif axis == 5:
-            made = self.add(Form.ANGLE, Role.OFF, axes_b[0], axes_a[0], axes_a[1])
+            form, turn, lines = Form.ANGLE, 2 * j, (axes_b[0], axes_a[0], axes_a[1])
         elif axis == 6:
-            made = self.add(Form.ANGLE, Role.OFF, axes_b[1], axes_a[1], axes_a[2])
+            form, turn, lines = Form.ANGLE, 2 * j, (axes_b[1], axes_a[1], axes_a[2])
         elif axis == 7:
-            made = self.add(Form.ANGLE, Role.OFF, axes_a[0], axes_b[0], axes_b[2])
+            form, turn, lines = Form.ANGLE, 2 * j + 1, (axes_a[0], axes_b[0], axes_b[2])
         else:
             raise WorldError(
                 f"{who} turns joint {self.joint_names[j]!r} about an axis that has no angle: the core in natural "
                 "coordinates takes slides, hinges and universal joints; use stepper='spook' for this one"
             )
-        self.rows[made].mass = self._mass(a, b)
-        self.measures[j, axis] = made
-        return made
+        return Row(form, Role.OFF, tuple(map(self.use, lines)), lines, mass=self._mass(a, b), turn=turn)
 
     def _actuators(self) -> None:
         act, target, joint = self.e.model.actuator, self.e.data.target, self.e.model.joint
@@ -304,9 +354,8 @@ class Builder:
             j = int(act.joint[k])
             if not act.on[k] or not joint.on[j]:
                 continue
-            at = self.measure(j, int(act.axis[k]), f"actuator {k}")
-            base, kind = self.rows[at], Bound(int(act.kind[k]))
-            row = Row(base.form, Role.DRIVE, base.use, base.lines, mass=base.mass, actuator=k)
+            row, kind = self.coordinate(j, int(act.axis[k]), f"actuator {k}"), Bound(int(act.kind[k]))
+            row.role, row.actuator = Role.DRIVE, k
             if kind == Bound.LIMIT:
                 row.role = Role.STOP
                 row.low, row.high = (-math.inf, 0.0) if act.side[k] > 0 else (0.0, math.inf)
@@ -317,12 +366,18 @@ class Builder:
             elif kind == Bound.HYDRAULIC:
                 row.role = Role.OIL
             row.goal = float(target.position[k])
+            if kind == Bound.GUIDE:  # told for the end of the coming step; here it is at its beginning
+                h, bend = self.e.model.setup.h, float(target.acceleration[k])
+                row.role, row.goal_rate, row.goal_bend = Role.HOLD, float(target.speed[k]) - h * bend, bend
+                row.goal -= h * (row.goal_rate + 0.5 * h * bend)
             self.rows.append(row)
 
     def _springs(self) -> None:
-        spring = self.e.model.spring
-        for k in range(len(spring.on)):
+        spring, kind = self.e.model.spring, self.e.model.body.kind
+        for k in np.flatnonzero(spring.on).tolist():
             a, b = self.body(spring.a[k]), self.body(spring.b[k])
+            if any(x != self.ground and kind[x] == BodyKind.ABSENT for x in (a, b)):
+                continue
             apart = self.line(b, _point(spring.pb[k])) - self.line(a, _point(spring.pa[k]))
             self.add(Form.LENGTH, Role.TABLE, apart, mass=self._mass(a, b), spring=k)
 

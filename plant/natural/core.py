@@ -17,13 +17,12 @@ from hilnode.record import Record
 from plant import model
 from plant.natural import model as natural
 from plant.natural.arrays import fill, new_arrays
-from plant.natural.builder import Builder, Options
+from plant.natural.builder import FITS, Builder, Options
 from plant.natural.model import Penalty, Role
-from plant.natural.step import look_stage
+from plant.natural.step import TANGENT_FULL, look_stage
 from plant.stages import call_stage, compiled_stage
 from plant.world import WorldError
 
-FITS = 1e-9  # violation of a row, in its own units, below which bodies fit together
 THICKER = 0.02  # share of the trace of the inertia
 DEPENDENT = 1e-10  # rows that hold are dependent below this, over the largest
 FIXED = 1e-9  # of what a drive could move alone: less is held fast
@@ -32,7 +31,7 @@ FIXED = 1e-9  # of what a drive could move alone: less is held fast
 class Core:
     """The arrays in natural coordinates beside those of an engine."""
 
-    def __init__(self, content: model.Engine, joints: Sequence[str], options: Options) -> None:
+    def __init__(self, content: model.Engine, bodies: Sequence[str], joints: Sequence[str], options: Options) -> None:
         i = options.integrator
         method = natural.Method(
             content.model.setup.h, *i, options.iterations, int(options.own_mass), options.rounds, int(options.ahead)
@@ -44,16 +43,21 @@ class Core:
         setup = content.model.setup._replace(core=self.record.address)
         self.engine = content._replace(model=content.model._replace(setup=setup))
         self._own = Record(self.engine)
-        self.renew(joints)
+        self.renew(bodies, joints)
 
-    def renew(self, joints: Sequence[str]) -> None:
+    def renew(self, bodies: Sequence[str], joints: Sequence[str]) -> None:
         """Describe the mechanism as it is now. Bodies that do not fit together are moved until they do, or refused."""
-        builder = Builder(self.engine, joints, self.options).run()
+        builder = Builder(self.engine, bodies, joints, self.options).run()
         fill(self.content, builder)
         look = compiled_stage(look_stage).address
         _run(look, self._own.address, 0)
         _set_penalties(self.content, builder)
-        _run(look, self._own.address, 1)
+        if _run(look, self._own.address, 1) == TANGENT_FULL:
+            blocks = len(self.content.solution.pattern.row)
+            raise WorldError(
+                f"the tangent matrix of this mechanism has more than the {blocks} blocks that there is room for: "
+                "so many bodies on one another are for stepper='spook'"
+            )
         if not _opening(self.content) < FITS:
             raise WorldError(_what_is_open(builder, self.content))
         self.engine.data.status[model.Status.PLACED] = 0
@@ -79,8 +83,15 @@ def _opening(made: natural.Natural) -> float:
 def _what_is_open(builder: Builder, made: natural.Natural) -> str:
     off = _held(made)
     worst = int(off.argmax())
-    joint = builder.rows[worst].joint
-    who = f"joint {builder.joint_names[joint]!r}" if joint >= 0 else "a body whose points are held by several joints"
+    row = builder.rows[worst]
+    if row.joint >= 0:
+        who = f"joint {builder.joint_names[row.joint]!r}"
+    elif row.body >= 0:
+        who = builder.of_body(row.body)
+    elif row.actuator >= 0:
+        who = f"the guide of joint {builder.joint_names[builder.e.model.actuator.joint[row.actuator]]!r}"
+    else:
+        who = "a coupling"
     return (
         f"{who} cannot be closed: {off[worst]:.3g} is left when bodies are moved; place them nearer to where they fit"
     )

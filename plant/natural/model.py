@@ -35,7 +35,7 @@ class Role(IntEnum):
     """What a row does."""
 
     OFF = 0
-    HOLD = 1  # value = goal
+    HOLD = 1  # value = goal, which a guide moves
     STOP = 2  # value on one side of the goal: limits
     PULL = 3  # spring and damper about the goal, linear
     TABLE = 4  # spring with a table
@@ -125,6 +125,7 @@ class Rows(NamedTuple):
     given_bend: F1  # and of the second derivative
     goal: F1
     goal_rate: F1
+    goal_bend: F1
     penalty: F1
     multiplier: F1
     force: F1  # along the gradient, on the left-hand side
@@ -140,6 +141,7 @@ class Rows(NamedTuple):
     slot: I1  # [r] row of that joint
     actuator: I1  # [r] -1 = none
     spring: I1  # [r] -1 = none
+    turn: I1  # [r] of an ANGLE: 2 x joint + which of its turns, -1 = none
 
 
 class Solution(NamedTuple):
@@ -211,7 +213,7 @@ class Natural(NamedTuple):
 class Told(IntEnum):
     """Places in `Natural.report`."""
 
-    RESIDUAL = 0  # largest entry of the last correction of q, relative to the length of the machine [-]
+    RESIDUAL = 0  # largest entry of the last correction of q [m; 1 of a vector]
     GAP = 1  # largest violation of a held row after the step
     GAP_RATE = 2
     GAP_BEND = 3

@@ -9,7 +9,8 @@
 An entity's slope is written with its share s in each combination. The angle is found by its two cosines and then
 treated as the root of one smooth equation that is well conditioned at any turn: nothing is switched.
 
-    HOLD     force = multiplier + penalty (value - goal)                  Luaces eq. 2.10
+    HOLD     force = multiplier + penalty (value - goal)                  Luaces eq. 2.10; with a goal of its own time
+                                                                          for a guide, F(q, t) = value - goal = 0
     STOP     the same, as long as it pushes                               limits
     DRIVE    force = multiplier + penalty (rate - goal rate), in bounds   motors, friction in joints
     PULL     force = k (value - goal) + c (rate - goal rate)              springs, soft joints

@@ -42,19 +42,22 @@ from plant.natural.tangent import (
     start_residual,
 )
 from plant.natural.touch import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
+from plant.newton import joint_pull
 from plant.project import settle
 from plant.spook import BROKEN, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS, break_joints, what_is_full
 from plant.stages import call_stage
 
 TANGENT_FULL = 101
+TANGENT_STATUS = {TANGENT_FULL: "so many bodies touch each other that the tangent matrix has no room for them"}
 ASSEMBLY = 60  # rounds of Newton on open constraints
 CLOSED = 1e-13
 SETTLED = 1e-11  # a correction of a coordinate below this ends the iteration
 START = 12  # rounds that find the first accelerations
 STEADY = 1e-9  # [m/s, rad/s] a drive that is off its speed by less holds it
+EVEN_RATE, EVEN_BEND = 1e-10, 1e-8  # [m/s], [m/s^2] a projection that leaves less is done
 OFF, HOLD, STOP, OIL, DRIVE = 0, 1, 2, 5, 6
 PART = 1
-MOTOR, LIMIT, FRICTION, SPRING, HYDRAULIC = 0, 1, 2, 3, 7
+MOTOR, LIMIT, FRICTION, SPRING, HYDRAULIC, GUIDE = 0, 1, 2, 3, 7, 10
 RESIDUAL, GAP, GAP_RATE, GAP_BEND, ITERATIONS, LAYOUTS = 0, 1, 2, 3, 4, 5
 
 
@@ -78,6 +81,7 @@ def step(e):
         settle(e, 0)
         d.status[PLACED] = 1
         take_poses(e, n)
+        take_turns(e, n)
         n.solution.dirty[0] = 1
         placed_anew = True
     d.status[LEFT_OUT] = call_stage(m.stage.collide, address_of(e), 0)
@@ -93,8 +97,10 @@ def step(e):
     load_entities(e, n)
     begin_touches(e, n)
     if placed_anew:
+        begin_guides(e, n)
         find_velocities(e, n)
         set_goals(e, n)
+        begin_guides(e, n)
         find_accelerations(e, n)
     set_goals(e, n)
     predict(n)
@@ -107,9 +113,11 @@ def step(e):
             break
     respond(e, n)
     project(e, n)
-    start_residual(n)
+    if p.df != 0.0:
+        start_residual(n)
     push_touches(e, n, p.h)
-    keep_forces(n)
+    if p.df != 0.0:
+        keep_forces(n)
     keep_drives(e, n)
     if give_poses(e, n) != 0:
         return NOT_FINITE
@@ -118,6 +126,7 @@ def step(e):
     settle(e, 0)
     give_reactions(e, n)
     let_go(e, n)
+    move_guides(e, n)
     d.status[STEPS] += 1
     return OK
 
@@ -145,6 +154,43 @@ def set_goals(e, n):
             sigma, rhs = cylinder_row(e, act.cylinder[k], r.value[i])
             r.c[i] = 1.0 / (h * sigma)
             r.goal[i] = rhs * r.c[i]
+        elif kind == GUIDE:
+            r.goal[i], r.goal_rate[i], r.goal_bend[i] = target.position[k], target.speed[k], target.acceleration[k]
+
+
+@kernel
+def take_turns(e, n):
+    """Angles go on from the turns that the joints have made."""
+    r, angle = n.row, e.data.state.angle
+    for i in range(r.count[0]):
+        if r.turn[i] >= 0:
+            turned = angle[r.turn[i] >> 1, r.turn[i] & 1]
+            r.value[i] = turned if math.isfinite(turned) else 0.0
+
+
+@kernel
+def begin_guides(e, n):
+    """Guides of a state that was set from outside go on from there, as fast as they would have come to the end of the
+    step with a constant acceleration."""
+    r, act, target, h = n.row, e.model.actuator, e.data.target, e.model.setup.h
+    evaluate(n)
+    for i in range(r.count[0]):
+        k = r.actuator[i]
+        if k >= 0 and r.role[i] == HOLD and act.kind[k] == GUIDE:
+            bend = target.acceleration[k]
+            r.goal[i], r.goal_rate[i], r.goal_bend[i] = r.value[i], target.speed[k] - h * bend, bend
+            target.position[k] = r.goal[i] + h * r.goal_rate[i] + 0.5 * h * h * bend
+
+
+@kernel
+def move_guides(e, n):
+    """Guides that nobody tells otherwise go on with the acceleration that they have."""
+    r, act, target, h = n.row, e.model.actuator, e.data.target, e.model.setup.h
+    for i in range(r.count[0]):
+        k = r.actuator[i]
+        if k >= 0 and r.role[i] == HOLD and act.kind[k] == GUIDE:
+            target.position[k] += h * target.speed[k] + 0.5 * h * h * target.acceleration[k]
+            target.speed[k] += h * target.acceleration[k]
 
 
 @kernel
@@ -199,11 +245,11 @@ def project(e, n):
     n.report[GAP] = gap
     bounced = _meet_limits(n, e.model.setup.quiet)
     split_rates(n)
-    n.report[GAP_RATE] = _rounds(n, 1, ent.v)
+    n.report[GAP_RATE] = _rounds(n, 1, ent.v, EVEN_RATE)
     evaluate(n)
     evaluate_bends(n)
     split_rates(n)
-    n.report[GAP_BEND] = _rounds(n, 2, ent.a)
+    n.report[GAP_BEND] = _rounds(n, 2, ent.a, EVEN_BEND)
     if bounced:
         _leave_limits(n)
 
@@ -245,14 +291,18 @@ def factor_held(e, n):
 
 
 @kernel
-def _rounds(n, order, moving):
+def _rounds(n, order, moving, even):
+    """Rounds of a projection until what is off is less than `even`, or there are no more; what is left."""
+    empty_residual(n)
+    off = push_back(n, order)
     for _ in range(n.method.rounds):
-        empty_residual(n)
-        push_back(n, order)
+        if off < even:
+            break
         solve_residual(n, -1.0)
         correct(n, moving, 1.0)
-    empty_residual(n)
-    return push_back(n, order)
+        empty_residual(n)
+        off = push_back(n, order)
+    return off
 
 
 @kernel
@@ -380,6 +430,8 @@ def give_reactions(e, n):
                 row.force[j, k] -= row.axes[j, k, r.use[i, 1]] * r.force[i]
         else:
             row.force[j, r.slot[i]] = -r.force[i]
+    for j in range(joint.a.size):
+        joint_pull(e.model, e.data, j)
 
 
 @kernel
@@ -404,6 +456,7 @@ def look_stage(address, assemble):
     n = view_natural(e.model.setup.core)
     settle(e, 0)
     take_poses(e, n)
+    take_turns(e, n)
     evaluate(n)
     n.solution.pair_count[0] = 0
     if assemble == 1:

@@ -255,18 +255,19 @@ def _along(r, i, moving):
 @kernel
 def split_rates(n):
     """What known entities contribute to every row's rate and acceleration."""
-    r, ent = n.row, n.entity
+    r, slope, v, a = n.row, n.row.slope, n.entity.v, n.entity.a
     for i in range(r.count[0]):
-        r.given[i] = r.rate[i] - _along(r, i, ent.v)
-        s = 0.0
+        p, s = 0.0, 0.0
         for t in range(r.first[i] + r.free[i], r.first[i + 1]):
             x = r.entity[t]
-            s += r.slope[t, 0] * ent.a[x, 0] + r.slope[t, 1] * ent.a[x, 1] + r.slope[t, 2] * ent.a[x, 2]
+            p += slope[t, 0] * v[x, 0] + slope[t, 1] * v[x, 1] + slope[t, 2] * v[x, 2]
+            s += slope[t, 0] * a[x, 0] + slope[t, 1] * a[x, 1] + slope[t, 2] * a[x, 2]
         if r.form[i] == SUM:
             for k in range(3):
                 if r.use[i, k] >= 0:
+                    p += r.ratio[i, k] * r.given[r.use[i, k]]
                     s += r.ratio[i, k] * r.given_bend[r.use[i, k]]
-        r.given_bend[i] = s
+        r.given[i], r.given_bend[i] = p, s
 
 
 @inline
@@ -278,7 +279,7 @@ def off_rate(r, i, v):
 @inline
 def off_bend(r, i, a):
     """The same of its acceleration."""
-    return r.given_bend[i] + r.bend[i] + _along(r, i, a)
+    return r.given_bend[i] + r.bend[i] - r.goal_bend[i] + _along(r, i, a)
 
 
 @kernel

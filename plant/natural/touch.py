@@ -158,6 +158,9 @@ def push_touches(e, n, elapsed):
             t.stretch[c, 0] + x,
             t.stretch[c, 1] + y,
             t.stretch[c, 2] + z,
+            t.stretch[c, 0],
+            t.stretch[c, 1],
+            t.stretch[c, 2],
             vx,
             vy,
             vz,
@@ -254,13 +257,27 @@ def add_touches(e, n):
                     add_block(ent, n.solution, x, y, 2.0 * p if x == y and one != two else p, t.weight[c])
 
 
+@inline
+def _point_along(push, normal, out):
+    """Size of the part of a force in the plane of contact; `out` is turned to where it points."""
+    s = push[0] * normal[0] + push[1] * normal[1] + push[2] * normal[2]
+    x, y, z = push[0] - s * normal[0], push[1] - s * normal[1], push[2] - s * normal[2]
+    size = math.sqrt(x * x + y * y + z * z)
+    if size > 0.0:
+        out[0], out[1], out[2] = x / size, y / size, z / size
+    return size
+
+
 @kernel
 def keep_touches(e, n):
     """What the contacts of this step hand on to the next, and tell of themselves."""
-    contact, t, h = e.data.contact, n.touch, n.method.h
+    contact, t, h, law = e.data.contact, n.touch, n.method.h, e.model.material.smooth.law
     for c in range(contact.count[0]):
         contact.impulse[c, 0] = h * t.load[c]
-        contact.impulse[c, 1] = contact.impulse[c, 2] = 0.0
+        push = n.pressed.force[c] if law[contact.pair[c]] == FOUNDATION else t.push[c]
+        along = _point_along(push, contact.normal[c], contact.tangent[c])
+        contact.impulse[c, 1] = h * along if t.depth[c] > 0.0 else 0.0
+        contact.impulse[c, 2] = 0.0
         for i in range(3):
             contact.stretch[c, i] = t.next[c, i]
         contact.first_rate[c] = t.first[c] if t.depth[c] > 0.0 else 0.0

@@ -6,7 +6,8 @@ of the tangent plane), the slip v, and the load L (normal force without adhesion
     bristles     F = k F_stic - (1 - k) mu_d L v / |v| - c_v v,     k = exp(-v^2 / v_s^2)       Luaces eq. 3.6 - 3.10
     (HUNT_CROSSLEY, LANKARANI_NIKRAVESH, KELVIN_VOIGT)
                  F_stic = -w, w = k_b s + c_b v, no longer than mu_s L                          eq. 3.11 - 3.14
-                 beyond that the stretch becomes strain * mu_s L / k_b along w                  eq. 3.15
+                 beyond that the stretch is cut until k_b s + c_b v is mu_s L again, but not turned round;
+                 with a `strain` (eta) it becomes strain * mu_s L / k_b along w                 eq. 3.15
     SMC, WANG    F = -w, w = k_t s + c_t v, no longer than mu_d L, less c_v v                    Koerner eq. 2.16, 2.18;
                  beyond that SMC cuts the stretch to mu_d L / k_t along w,                      Wang eq. 11, 17 - 20
                  WANG lets it creep: c_t ds/dt = -F - k_t s                                     Wang eq. 21 - 23
@@ -18,8 +19,11 @@ bristles stop a sliding mass in N steps (Luaces 3.3.1, with L / m in place of gr
 Against the source: the damper of a bristle acts on the slip as a vector. Eq. 3.12 damps the length of the stretch
 alone, which is the same on a line, but in the plane leaves swings across the stretch undamped and the force undefined
 at s = 0. A bristle that gives way does so along w, where eq. 3.14 and 3.15 take s and v: the same while sliding,
-continuous at the limit, and no bristle is turned over when the load drops at rest. Eq. 3.18 prints s for kappa, and eq.
-3.21, 3.22 leave out most of the derivative; here it is whole, with the change of the load.
+continuous at the limit, and no bristle is turned over when the load drops at rest. What is left of the stretch then:
+by eq. 3.15 the whole of it, at any speed. A body that slides, slows down and turns round is then pushed on by its own
+friction, until it has gone back by twice the stretch. Cut to what the damper leaves of the limit, bristles lie flat
+while a body slides, and rise again with the way that it goes; the force while it slides on is the same. Eq. 3.18
+prints s for kappa, and eq. 3.21, 3.22 leave out most of the derivative; here it is whole, with the change of the load.
 
 K = -dF/dx and C = -dF/dv are symmetric while a contact sticks and is at rest (of SMC only C, and K within the tangent
 plane: its shear stiffness follows the depth). The load makes them unsymmetric when sliding (friction follows the
@@ -75,13 +79,14 @@ def _limited(k, c, most, sx, sy, sz, vx, vy, vz):
 
 
 @kernel
-def contact_law(p, i, nx, ny, nz, depth, rate, first_rate, sx, sy, sz, vx, vy, vz, mass, h, out):
+def contact_law(p, i, nx, ny, nz, depth, rate, first_rate, sx, sy, sz, ox, oy, oz, vx, vy, vz, mass, h, out):
     """Force on the first body, K = -dF/dx, C = -dF/dv and the stretch to keep, into `out` (a `Response`).
 
     n [3] unit, from the second body to the first; `depth` [m], `rate` = d depth / dt [m/s], `first_rate` the speed at
-    which the contact began; s [3] stretch so far and v [3] velocity of the first body's point against the second's
-    (their normal parts are left out); `mass` [kg] effective; `h` [s] the step. x moves depth by -n.x and s by its
-    tangential part; v moves the rate by -n.v. Returns the load: the normal force without adhesion.
+    which the contact began; s [3] stretch so far, o [3] that at the beginning of the step, and v [3] velocity of the
+    first body's point against the second's (their normal parts are left out); `mass` [kg] effective; `h` [s] the step.
+    x moves depth by -n.x and s by its tangential part; v moves the rate by -n.v. Returns the load: the normal force
+    without adhesion.
     """
     force, kn, cn = normal(p, i, depth, rate, first_rate, mass)
     _set_plane(out.stiffness, kn, 0.0, nx, ny, nz)
@@ -94,7 +99,8 @@ def contact_law(p, i, nx, ny, nz, depth, rate, first_rate, sx, sy, sz, vx, vy, v
     sx, sy, sz = _flat(nx, ny, nz, sx, sy, sz)
     vx, vy, vz = _flat(nx, ny, nz, vx, vy, vz)
     if p.law[i] == SMC or p.law[i] == WANG:
-        _shear(p, i, nx, ny, nz, depth, load, kn, cn, sx, sy, sz, vx, vy, vz, mass, h, out)
+        ox, oy, oz = _flat(nx, ny, nz, ox, oy, oz)
+        _shear(p, i, nx, ny, nz, depth, load, kn, cn, sx, sy, sz, ox, oy, oz, vx, vy, vz, mass, h, out)
     else:
         _bristles(p, i, nx, ny, nz, load, kn, cn, sx, sy, sz, vx, vy, vz, mass, h, out)
     viscous = p.viscous[i]
@@ -128,7 +134,7 @@ def _add_load(out, kn, cn, nx, ny, nz, x, y, z):
 
 
 @kernel
-def _shear(p, i, nx, ny, nz, depth, load, kn, cn, sx, sy, sz, vx, vy, vz, mass, h, out):
+def _shear(p, i, nx, ny, nz, depth, load, kn, cn, sx, sy, sz, ox, oy, oz, vx, vy, vz, mass, h, out):
     """Spring and damper under Coulomb's cap: SMC and WANG."""
     k, c, slope_k, slope_c = p.shear_stiffness[i], p.shear_damping[i], 0.0, 0.0
     hertz = p.law[i] == SMC
@@ -160,11 +166,11 @@ def _shear(p, i, nx, ny, nz, depth, load, kn, cn, sx, sy, sz, vx, vy, vz, mass, 
     if hertz or c == 0.0:
         cut = most / k
         out.stretch[0], out.stretch[1], out.stretch[2] = cut * dx, cut * dy, cut * dz
-    else:  # implicit in the step; s - h v is the stretch before it
+    else:  # implicit in the step
         w = 1.0 / (k + c / h)
-        out.stretch[0] = w * (c * (sx / h - vx) + most * dx)
-        out.stretch[1] = w * (c * (sy / h - vy) + most * dy)
-        out.stretch[2] = w * (c * (sz / h - vz) + most * dz)
+        out.stretch[0] = w * (c / h * ox + most * dx)
+        out.stretch[1] = w * (c / h * oy + most * dy)
+        out.stretch[2] = w * (c / h * oz + most * dz)
 
 
 @inline
@@ -211,8 +217,12 @@ def _bristles(p, i, nx, ny, nz, load, kn, cn, sx, sy, sz, vx, vy, vz, mass, h, o
         add_outer(out.damping, -part * c, dx, dy, dz, dx, dy, dz)
         w = sticks * p.stiction[i]
         lx, ly, lz = lx - w * dx, ly - w * dy, lz - w * dz
-        w = p.strain[i] * most / k
-        out.stretch[0], out.stretch[1], out.stretch[2] = w * dx, w * dy, w * dz
+        if p.strain[i] >= 0.0:
+            w = p.strain[i] * most / k
+            out.stretch[0], out.stretch[1], out.stretch[2] = w * dx, w * dy, w * dz
+        else:
+            w = min((wish - most) / k, max(0.0, sx * dx + sy * dy + sz * dz))
+            out.stretch[0], out.stretch[1], out.stretch[2] = sx - w * dx, sy - w * dy, sz - w * dz
     # sliding, and the change of kappa
     if slip > 0.0:
         gx, gy, gz = fx + mu * load * ex, fy + mu * load * ey, fz + mu * load * ez

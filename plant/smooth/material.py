@@ -61,7 +61,7 @@ class ForceLaw:
     bristle_stiffness: float = -1.0
     bristle_damping: float = -1.0
     stick_speed: float = -1.0
-    strain: float = 1.0
+    strain: float = -1.0
     shear_stiffness: float = 0.0
     shear_damping: float = 0.0
 

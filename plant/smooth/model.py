@@ -2,7 +2,7 @@
 contact; `Bed`, what the elastic foundation says of one overlap. `Law` names the laws.
 
 Index i is the pair of materials. A value of -1 in `bristle_stiffness`, `bristle_damping` and `stick_speed` stands for
-"from the load, the mass and the step", see `bristle`.
+"from the load, the mass and the step", in `strain` for "what the damper leaves of it", see `bristle`.
 """
 
 from __future__ import annotations

@@ -83,8 +83,9 @@ def smooth_rows(e, c):
     mass = contact_mass(m, d, c)
     if mass == 0.0:
         return
+    x, y, z = s[0], s[1], s[2]
     load = contact_law(
-        law, pair, n[0], n[1], n[2], contact.depth[c], -u, first, s[0], s[1], s[2], vx, vy, vz, mass, h, out
+        law, pair, n[0], n[1], n[2], contact.depth[c], -u, first, x, y, z, x, y, z, vx, vy, vz, mass, h, out
     )
     if not load > 0.0 and law.adhesion[pair] == 0.0:
         return
@@ -181,6 +182,9 @@ def keep_smooth(e, c):
             s[0] + h * vx,
             s[1] + h * vy,
             s[2] + h * vz,
+            s[0],
+            s[1],
+            s[2],
             vx,
             vy,
             vz,

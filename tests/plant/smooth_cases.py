@@ -66,7 +66,7 @@ def ride(
     seen = [(x, v)]
 
     def rub(s: float, u: float) -> tuple[float, float, float]:
-        contact_law(p, 0, 0.0, 0.0, 1.0, depth, zero, 1.0, s, zero, zero, u, zero, zero, 1.0, h, out)
+        contact_law(p, 0, 0.0, 0.0, 1.0, depth, zero, 1.0, s, zero, zero, s, zero, zero, u, zero, zero, 1.0, h, out)
         return out.force[0], out.stiffness[0, 0], out.damping[0, 0]
 
     pull = -spring(0.0) * x + rub(stretch, v - belt)[0]

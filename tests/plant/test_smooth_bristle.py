@@ -27,7 +27,7 @@ def rough(law: Law, *, given: bool = False) -> Smooth:
 
 
 def at(p: Smooth, n: Vector, depth: float, s: Vector, v: Vector, out: Response) -> Vector:
-    contact_law(p, 0, *n, depth, -n @ v, 0.4, *s, *v, MASS, H, out)
+    contact_law(p, 0, *n, depth, -n @ v, 0.4, *s, *s, *v, MASS, H, out)
     return out.force.copy()
 
 
@@ -89,7 +89,7 @@ def test_anything_finite_gives_something_finite(law: Law) -> None:
         for size in (0.0, 1e-300, 1e-9, 1e9):
             for first, mass in ((0.0, 0.0), (1.0, 1e9)):
                 v = size * np.array([1.0, -1.0, 0.3])
-                contact_law(p, 0, *n, depth, -v[2], first, *(size * n), *v, mass, H, out)
+                contact_law(p, 0, *n, depth, -v[2], first, *(size * n), *(size * n), *v, mass, H, out)
                 for part in out:
                     assert np.isfinite(part).all()
 
@@ -110,7 +110,8 @@ def test_wang_creeps_to_its_limit_with_its_own_time_constant() -> None:
     s, h, slip = 0.0, 1e-6, 2.0
     seen = []
     for _ in range(2000):
-        contact_law(p, 0, 0.0, 0.0, 1.0, 1e-3, 0.0, 1.0, s + h * slip, 0.0, 0.0, slip, 0.0, 0.0, MASS, h, out)
+        now, before, speed = (s + h * slip, 0.0, 0.0), (s, 0.0, 0.0), (slip, 0.0, 0.0)
+        contact_law(p, 0, 0.0, 0.0, 1.0, 1e-3, 0.0, 1.0, *now, *before, *speed, MASS, h, out)
         s = out.stretch[0]
         seen.append(s)
     limit = 0.4 * (out.force[2] + 1.0) / 3e4

@@ -36,6 +36,7 @@ from plant.machines.excavator.site import (
 )
 from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
+from plant.natural.step import TANGENT_STATUS
 from plant.scene import frames_of, scene_of
 from plant.soil.kind import PARAMETERS, SoilKind
 from plant.spook import FULL
@@ -153,7 +154,7 @@ def assemble(
         (Task(NAME, step.address, record.address),),
         bodies=tuple(f"{NAME}.{b}" for b in parts(engine)),
         reset=(reset.address, record.address),
-        status=dict(FULL),
+        status={**FULL, **TANGENT_STATUS},
         scene=(*look(p, NAME), *frames_of(world, NAME), *_surroundings(engine, site)),
         grids=grids(engine, content.ground, site),
         arrows=Arrows(content.arrow_stamp, content.arrow_count, content.arrow_at, content.arrow_force),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
+from scipy.optimize import minimize_scalar
 
 from plant.compile import Engine, compile_world
 from plant.natural.builder import Options
@@ -35,6 +36,30 @@ class FourBar:
     """A crank of 1 m that can go round, a coupler and a rocker, in the plane x z; the crank stands upright at first."""
 
     speed: float = 5.0  # [rad/s] of the crank
+
+    def hanging(self, turn: float) -> World:
+        """At rest with the crank at a turn."""
+        w, at = World(), self._places(turn)
+        b, c = (at[0], 0, at[1]), (at[2], 0, at[3])
+        for name, p, q, mass in (("crank", (0, 0, 0), b, 1.0), ("coupler", b, c, 2.0), ("rocker", c, (2, 0, 0), 2.0)):
+            bar(w, name, p, q, mass)
+        for name, one, other, pin in (
+            ("a", None, "crank", (0, 0, 0)),
+            ("b", "crank", "coupler", b),
+            ("c", "coupler", "rocker", c),
+            ("d", None, "rocker", (2, 0, 0)),
+        ):
+            w.hinge(name, one, other, at=pin, axis=Y)
+        return w
+
+    def rest(self) -> tuple[float, float]:
+        """The turn at which it hangs, and the frequency of small swings about it [rad/s]."""
+        turns = np.linspace(0, 2 * np.pi, 721)
+        guess = turns[int(np.argmin([self.terms(t)[1] for t in turns]))]
+        found = minimize_scalar(lambda t: self.terms(t)[1], bounds=(guess - 0.1, guess + 0.1), options={"xatol": 1e-10})
+        at, d = float(found.x), 1e-3
+        felt, here = self.terms(at)
+        return at, float(np.sqrt((self.terms(at + d)[1] - 2 * here + self.terms(at - d)[1]) / d**2 / felt))
 
     def world(self) -> World:
         w = World()

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from mechanisms import G, Y, bar, natural
+from scipy.integrate import solve_ivp
 
 from plant.collide.shapes import Sphere
 from plant.compile import Engine, Spare, compile_world
-from plant.live import remove_body, switch_joint, take_in
+from plant.live import remove_body, switch_body, switch_joint, take_in
+from plant.machine import as_plant
 from plant.model import Status
 from plant.natural.builder import Options
-from plant.world import World
+from plant.restart import restart, start_of
+from plant.world import World, WorldError
 
 
 def arm(gravity: float = G) -> World:
@@ -257,3 +260,172 @@ def test_a_body_that_comes_later_falls_and_a_joint_that_comes_later_holds_it() -
     for _ in range(20):
         assert engine.step(100) == 0
         assert np.linalg.norm(engine.content.data.state.pos[ball] - (0, 5, 0.5)) < 0.75
+
+
+def wheels() -> World:
+    """Two wheels without weight, geared one to minus one; the first is a servo's."""
+    world = World(gravity=(0, 0, 0))
+    for name, x in (("one", 0.0), ("two", 1.0)):
+        world.body(name, mass=1.0, inertia=(0.1, 0.2, 0.1), pos=(x, 0, 0))
+    world.hinge("p", None, "one", at=(0, 0, 0), axis=Y)
+    world.hinge("q", None, "two", at=(1, 0, 0), axis=Y)
+    world.gear("gear", "p", "q", ratio=-1.0)
+    world.servo("drive", "p", position=9.0, gain=5.0, force=100.0)
+    world.limit("stop", "q", low=-20.0, high=20.0)
+    return world
+
+
+def test_turns_go_on_through_a_live_change() -> None:
+    """Nearly one and a half turns, then a body comes: gear, servo and limit stay where they are."""
+    world = wheels()
+    engine = compile_world(world, 1e-3, stepper="ali3p", spare=Spare(bodies=1))
+    assert engine.step(3000) == 0
+    turned = engine.content.data.state.angle[:2, 0].copy()
+    assert np.abs(turned) == pytest.approx([9.0, 9.0], abs=1e-4)
+    world.body("late", mass=1.0, inertia=(0.1, 0.1, 0.1), pos=(0, 5, 0))
+    take_in(engine)
+    assert engine.step(200) == 0
+    assert engine.content.data.state.angle[:2, 0] == pytest.approx(turned, abs=1e-3)
+    assert np.abs(engine.content.data.state.vel[:2]).max() < 1e-2
+
+
+def test_turns_begin_anew_with_the_state_at_the_start() -> None:
+    """Put back to the start after a turn and a half, it turns there again: all 9 radians, not what is left of them."""
+    engine = natural(wheels())
+    start = start_of(engine.content.data)
+    for _ in range(2):
+        restart(engine.content, start)
+        assert engine.step(100) == 0
+        assert 1.0 < angle(engine) < 6.0
+        assert engine.step(2900) == 0
+        assert angle(engine) == pytest.approx(9.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("stepper", ["spook", "ali3p"])
+def test_a_spring_goes_with_its_body(stepper: str) -> None:
+    """Two balls hang on springs from a third one: when that is removed they fall together, and alone if one goes."""
+    world = World()
+    for name, z in (("upper", 0.0), ("lower", -1.0), ("third", -2.0)):
+        world.body(name, mass=1.0, inertia=(0.01, 0.01, 0.01), pos=(0, 0, z))
+    world.ball("hook", None, "upper", at=(0, 0, 0.5))
+    for a, b, z in (("upper", "lower", 0.0), ("lower", "third", -1.0)):
+        world.spring(f"{a}-{b}", a, b, at_a=(0, 0, z), at_b=(0, 0, z - 1), stiffness=100.0)
+    engine = compile_world(world, 1e-3, stepper=stepper)
+    assert engine.step(200) == 0
+    state, both = engine.content.data.state, [engine.index("lower"), engine.index("third")]
+    remove_body(engine, "upper")
+    assert list(engine.world.springs) == ["lower-third"]
+    before, speed = state.pos[both, 2].mean(), state.vel[both, 2].mean()
+    assert engine.step(200) == 0
+    assert state.pos[both, 2].mean() - before == pytest.approx(0.2 * speed - 0.5 * G * 0.04, abs=2e-3)
+    switch_body(engine, "third", on=False)
+    before, speed = state.pos[both[0], 2], state.vel[both[0], 2]
+    assert engine.step(200) == 0
+    assert state.pos[both[0], 2] - before == pytest.approx(0.2 * speed - 0.5 * G * 0.04, abs=2e-3)
+
+
+def test_what_can_not_be_fitted_in_changes_nothing() -> None:
+    """A rod that is too short for its pins is refused by its name, and the engine goes on as if nobody had asked."""
+    one, other = (chain_of_three(Spare(bodies=1, joints=2)) for _ in range(2))
+    for engine in (one, other):
+        assert engine.step(50) == 0
+    bar(one.world, "short", (0, 3, 0), (1, 3, 0), 1.0)
+    for name, x in (("far", 0.0), ("farther", 1.0)):
+        one.world.ball(name, None, "short", at=(x, 3, 0))
+    one.world.joints["farther"].at, one.world.joints["farther"].at_b = np.array([1.5, 3, 0]), np.array([1.0, 3, 0])
+    with pytest.raises(WorldError, match="'short' between joints 'far', 'farther'"):
+        take_in(one)
+    assert "short" not in one.names
+    assert "far" not in one.joint_names
+    for engine in (one, other):
+        assert engine.step(100) == 0
+    assert (one.content.data.state.pos[:3] == other.content.data.state.pos[:3]).all()
+
+
+def test_a_reaction_of_a_joint_that_is_kept_apart_is_an_output() -> None:
+    """The pin of a hanging rod at rest carries its weight; one that is shared is refused with what to do."""
+    world = World()
+    bar(world, "rod", (0, 0, 0), (0, 0, -1), 3.0)
+    world.hinge("pin", None, "rod", at=(0, 0, 0), axis=Y)
+    engine = natural(world, apart=("pin",))
+    as_plant(engine, "machine", reactions=["pin"])
+    assert engine.step(10) == 0
+    assert engine.content.data.row.pull[0] == pytest.approx([0, 0, 3.0 * G], abs=1e-5)
+    with pytest.raises(WorldError, match="apart"):
+        as_plant(natural(world), "machine", reactions=["pin"])
+    with pytest.raises(WorldError, match="pin"):
+        natural(world, apart=("pim",))
+
+
+def guided_arm(dt: float) -> tuple[float, float]:
+    """A rod on a hinge, swung as A sin(w t): how far it is off at most, and its torque off the closed form."""
+    world, size, w = arm(), 0.7, 5.0
+    world.guide("swing", "pin", speed=size * w)
+    engine, off, torque_off = natural(world, dt), 0.0, 0.0
+    for k in range(1, round(1.0 / dt) + 1):
+        turn = size * np.sin(w * k * dt)
+        engine.guide("swing", turn, size * w * np.cos(w * k * dt), -w * w * turn)
+        assert engine.step() == 0
+        off = max(off, abs(angle(engine) - turn))
+        torque = -MOMENT * w * w * turn - 3.0 * G * 0.5 * np.cos(turn)
+        if k * dt > 0.1:
+            torque_off = max(torque_off, abs(engine.content.data.target.pushed[0] - torque))
+    return off, torque_off
+
+
+def test_a_guided_arm_is_where_it_is_told_and_takes_the_torque_of_its_motion() -> None:
+    """Exactly there; the torque, I a - m g l cos, follows with the square of the step."""
+    (off, coarse), (_, fine) = guided_arm(4e-3), guided_arm(2e-3)
+    assert off < 1e-9
+    assert coarse < 0.01 * 0.7 * 25 * MOMENT
+    assert np.log2(coarse / fine) == pytest.approx(2.0, abs=0.3)
+
+
+def pendulum_on_a_slide(dt: float) -> tuple[float, float]:
+    """A pendulum whose pivot is moved as A sin(w t) along x: its turn after a second, and that by scipy."""
+    size, w = 0.3, 4.0
+    world = World()
+    world.body("carriage", mass=2.0, inertia=(0.1, 0.1, 0.1), pos=(0, 0, 0))
+    bar(world, "rod", (0, 0, 0), (0, 0, -1), 3.0, vel=(size * w, 0, 0))  # at rest against its pivot
+    world.prismatic("rail", None, "carriage", at=(0, 0, 0), axis=(1, 0, 0))
+    world.hinge("pin", "carriage", "rod", at=(0, 0, 0), axis=Y)
+    world.guide("shake", "rail", axis="z", speed=size * w)
+    engine = natural(world, dt)
+    for k in range(1, round(1.0 / dt) + 1):
+        t = k * dt
+        engine.guide("shake", size * np.sin(w * t), size * w * np.cos(w * t), -size * w * w * np.sin(w * t))
+        assert engine.step() == 0
+    pos = engine.content.data.state.pos
+    assert pos[0, 0] == pytest.approx(size * np.sin(w), abs=1e-9)
+    run = solve_ivp(
+        lambda t, y: [y[1], 1.5 * (size * w * w * np.sin(w * t) * np.cos(y[0]) - G * np.sin(y[0])) / MOMENT],
+        (0, 1.0),
+        [0.0, 0.0],
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    return float(np.arctan2(pos[1, 0] - pos[0, 0], pos[0, 2] - pos[1, 2])), float(run.y[0, -1])
+
+
+def test_a_guided_pivot_moves_its_pendulum_to_second_order() -> None:
+    errors = [abs(a - b) for a, b in (pendulum_on_a_slide(dt) for dt in (4e-3, 2e-3))]
+    assert errors[1] < 1e-3
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
+
+
+def test_a_guide_that_is_told_nothing_goes_on_with_its_acceleration() -> None:
+    """2 rad/s and 3 rad/s^2 against the weight: 0.25 + 2 t + 3/2 t^2."""
+    world = arm()
+    world.guide("swing", "pin", position=0.25, speed=2.0, acceleration=3.0)
+    engine = natural(world)
+    assert angle(engine) == pytest.approx(0.25, abs=1e-9)
+    assert engine.step(1000) == 0
+    assert angle(engine) == pytest.approx(0.25 + 2.0 + 1.5, abs=1e-8)
+    assert engine.content.data.state.vel[0, 4] == pytest.approx(5.0, abs=1e-8)
+
+
+def test_a_guide_is_for_this_core_alone() -> None:
+    world = arm()
+    world.guide("swing", "pin")
+    with pytest.raises(WorldError, match=r"swing.*ali3p"):
+        compile_world(world, 1e-3)

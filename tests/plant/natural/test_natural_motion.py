@@ -6,10 +6,12 @@ import pytest
 from mechanisms import FourBar, G, Y, bar, crank_turn, natural
 from scipy.integrate import solve_ivp
 
+from plant.collide.shapes import Sphere
 from plant.compile import compile_world
 from plant.natural.builder import Options
 from plant.natural.integrators import Integrator, generalized_alpha, newmark
 from plant.natural.model import Told
+from plant.restart import restart, start_of
 from plant.world import World, WorldError
 
 METHODS = [pytest.param(newmark(), id="trapezoidal"), pytest.param(generalized_alpha(0.8), id="generalized-alpha")]
@@ -252,3 +254,65 @@ def test_bodies_that_can_not_fit_are_refused_by_the_name_of_the_joint() -> None:
     world.joints["right"].at_b = np.array([1.0, 0, 0])
     with pytest.raises(WorldError, match=r"right|left"):
         compile_world(world, 1e-3, stepper="ali3p", natural=Options(share=False))
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_a_rod_that_is_too_short_is_refused_by_its_name_and_those_of_its_joints(share: bool) -> None:
+    """Both of its ends are pins in the ground, 1.5 m apart: by default they are known points, with no equation left."""
+    world = World()
+    bar(world, "rod", (0, 0, 0), (1, 0, 0), 1.0)
+    world.ball("left", None, "rod", at=(0, 0, 0))
+    world.ball("right", None, "rod", at=(1, 0, 0))
+    world.joints["right"].at, world.joints["right"].at_b = np.array([1.5, 0, 0]), np.array([1.0, 0, 0])
+    with pytest.raises(WorldError, match=r"'rod' between joints 'left', 'right'|joint '(left|right)'") as refused:
+        natural(world, share=share)
+    assert not share or "'rod' between joints 'left', 'right'" in str(refused.value)
+
+
+def test_two_rods_that_do_not_reach_are_refused_by_name() -> None:
+    """Rods of 1 m in a row on two pins 2.5 m apart, everything shared."""
+    world = World()
+    bar(world, "one", (0, 0, 0), (1, 0, 0), 1.0)
+    bar(world, "two", (1, 0, 0), (2, 0, 0), 1.0)
+    world.hinge("a", None, "one", at=(0, 0, 0), axis=Y)
+    world.hinge("b", "one", "two", at=(1, 0, 0), axis=Y)
+    world.hinge("c", None, "two", at=(2, 0, 0), axis=Y)
+    world.joints["c"].at, world.joints["c"].at_b = np.array([2.5, 0, 0]), np.array([2.0, 0, 0])
+    with pytest.raises(WorldError, match=r"'(one|two)' between joints|joint '[abc]'"):
+        natural(world)
+
+
+def test_poses_become_points_and_vectors_and_come_back_to_rounding() -> None:
+    """Bodies anywhere, turned anyhow, alone and in a chain: at rest without weight, a step gives back what it took."""
+    rng = np.random.default_rng(5)
+    world = World(gravity=(0, 0, 0))
+    for k in range(12):
+        quat = rng.normal(size=4)
+        pos = 5 * rng.normal(size=3)
+        world.body(f"b{k}", mass=2.0, inertia=(0.1, 0.2, 0.25), pos=pos, quat=quat / np.linalg.norm(quat))
+    for k in range(5):
+        world.ball(f"j{k}", f"b{k}", f"b{k + 1}", at=5 * rng.normal(size=3))
+    engine = natural(world)
+    state = engine.content.data.state
+    pos, quat = state.pos.copy(), state.quat.copy()
+    assert engine.step(1) == 0
+    assert np.abs(state.pos - pos).max() < 1e-13
+    assert np.abs(state.quat - quat).max() < 1e-14
+
+
+def test_a_restart_repeats_to_the_bit() -> None:
+    world = FourBar().world()
+    world.plane(offset=-3.0, material="floor")
+    world.solid("ball", Sphere(0.1), density=500, pos=(5, 0, -2.85), vel=(0.3, 0, 0), material="ball")
+    world.material("ball", "floor", law="hunt_crossley", stiffness=1e6, restitution=0.3, friction=0.5)
+    world.motor("drive", "a", speed=3.0, force=20.0)
+    engine = natural(world)
+    start = start_of(engine.content.data)
+    runs = []
+    for again in range(3):
+        if again:
+            restart(engine.content, start)
+        assert engine.step(400) == 0
+        runs.append(np.concatenate([engine.content.data.state.pos.ravel(), engine.content.data.state.vel.ravel()]))
+    assert (runs[0] == runs[1]).all()
+    assert (runs[1] == runs[2]).all()
