@@ -22,6 +22,7 @@ from bridge.web.page import MOST_NONSENSE
 
 TOKEN = "correct-horse-battery"
 PAUSED = 16
+ALARM = '[[safety.alarms]]\nname = "stick far out"\nsignal = "dig.stick"\nabove = 0.5\n'
 NONSENSE = (
     *("", "{", "[]", "{}", b"\x00\x01\x02"),
     *('{"ack": "1"}', '{"ack": 1e99}', '{"ack": -1}', '{"ack": 4000000000}'),
@@ -33,7 +34,7 @@ NONSENSE = (
 
 @pytest.fixture(scope="module")
 def digger(tmp_path_factory) -> Iterator[Digger]:
-    with digging(tmp_path_factory.mktemp("dig"), "stream") as made:
+    with digging(tmp_path_factory.mktemp("dig"), "stream", more=ALARM) as made:
         made.start()
         yield made
 
@@ -237,6 +238,16 @@ def test_operations_reach_the_node(page, digger):
     assert page.ask("resume")["ok"]
     assert page.ask("speed", value=0.5)["ok"]
     assert page.ask("speed", value=1.0)["ok"]
+
+
+def test_who_comes_late_is_told_which_alarms_are_on(page, digger):
+    digger.node.ask("force", "dig.stick", 0.75)
+    on = [{"index": 0, "name": "stick far out", "value": 0.75}]
+    page.until(lambda: page.last("status").get("alarms") == on, "the alarm")
+    with opened(digger.address) as late:
+        late.until(lambda: late.last("status").get("alarms") == on, "the alarm, for a page that came after it")
+    digger.node.ask("release")
+    page.until(lambda: page.last("status")["alarms"] == [], "no alarm")
 
 
 def test_what_the_node_refuses_is_told(page):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from browser import Browser, Page
 from real_node import drawn_ground, ground_at
-from support import HILNODE, environment, free_port, started
+from support import HILNODE, environment, free_port, started, wait_for
 
 from bridge import Node
 
@@ -34,10 +34,11 @@ class Replay:
     commands: str
     url: str
 
-    def published(self) -> float:
-        """Where it stands [s]."""
+    def stands(self) -> tuple[float, int]:
+        """Where it stands [s of the recording], and the tick that was sent last."""
         with Node(self.commands) as node:
-            return float(node.ask("status")["time"])
+            status = node.ask("status")
+            return float(status["time"]), int(status["tick"])
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +75,8 @@ def go_to(page: Page, replay: Replay, t: float) -> np.ndarray:
         page.wait(f"document.querySelector('{PLAY}').textContent === '▶'")
     page.fill(".scrub", t)
     page.fill(".scrub", t, "change")
-    page.wait(f"Math.abs(hilnode.t - {t}) < 0.05")
-    assert replay.published() == pytest.approx(t, abs=0.05)
+    wait_for(lambda: abs(replay.stands()[0] - t) < 0.01, f"the moment {t:g} s")
+    page.wait(f"hilnode.tick === {replay.stands()[1]}")
     told = ground_at(replay.commands)["ground"].ravel()
     until_same(page, told)
     return told
@@ -100,7 +101,8 @@ def test_a_recording_plays_backwards_also_over_a_reload(page: Page, replay: Repl
     go_to(page, replay, 6.0)
     page.fill("select[aria-label=speed]", "0.5", "change")
     page.click_on(".timebar button[aria-label='Play backwards']")
-    page.wait("hilnode.t < 5.7")
+    before = page.run("hilnode.t")
+    page.wait(f"hilnode.t < {before} - 0.3")
     page.run("window.old = true")
     page.call("Page.reload")
     page.wait("!window.old && window.hilnode?.frame > 1", 120)
