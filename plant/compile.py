@@ -97,8 +97,11 @@ class Engine:
         return self.content.data.row.force[j].copy()
 
     def guide(self, name: str, position: float, speed: float = 0.0, acceleration: float = 0.0) -> None:
-        """Where a guided axis is at the end of the coming step [m, rad], how fast and with which acceleration. Told
-        nothing new, it goes on from there with this acceleration."""
+        """Where a guided axis is at the end of the coming step [m, rad], how fast and with which acceleration.
+
+        Told nothing new, it goes on from there with this acceleration. The first step after bodies were placed goes on
+        from where they stand.
+        """
         k, target = self.actuator_names.index(name), self.content.data.target
         target.position[k], target.speed[k], target.acceleration[k] = position, speed, acceleration
 

@@ -1,5 +1,7 @@
 """Mechanisms for the core in natural coordinates, and what they should do, by scipy in coordinates of their own."""
 
+import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
 from plant.compile import Engine, compile_world
+from plant.machine import as_plant
 from plant.natural.builder import Options
 from plant.world import World
 
@@ -116,6 +119,20 @@ class FourBar:
 
         run = solve_ivp(slope, (0, seconds), [0.0, self.speed], rtol=1e-10, atol=1e-10, method="DOP853")
         return float(run.y[0, -1])
+
+
+def back_to_the_start(engine: Engine) -> Callable[[], None]:
+    """What resets the engine as the node would."""
+    plant = as_plant(engine, "machine")
+    assert plant.reset is not None
+    address, owner = plant.reset
+    reset = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(address)
+    numbers = [np.zeros(len(x) + 1) for x in (plant.inputs, plant.outputs)] + [np.zeros(7 * len(plant.bodies))]
+
+    def again() -> None:
+        assert reset(owner, 0, 0, *(x.ctypes.data for x in numbers)) == 0
+
+    return again
 
 
 def crank_turn(engine: Engine) -> float:

@@ -80,23 +80,24 @@ def test_the_core_damps_a_stiff_spring_as_its_radius_says(radius: float) -> None
     assert ratio == pytest.approx(spectral_radius(generalized_alpha(radius), 1e3), rel=0.25)
 
 
-STEPS, PERIODS = 8, 12  # of a four-bar that swings: steps in each period
+STEPS = 8  # in each period of a four-bar that swings
 
 
 def decay_of_a_four_bar(radius: float) -> float:
     """What a period leaves of the energy of a small swing of a four-bar."""
     four_bar = FourBar()
     turn, frequency = four_bar.rest()
-    world = four_bar.hanging(turn + 0.01)
+    world = four_bar.hanging(turn + 0.003)
     engine = natural(world, 2 * np.pi / frequency / STEPS, integrator=generalized_alpha(radius), iterations=8)
     low, seen = four_bar.terms(turn)[1], []
-    for _ in range(PERIODS + 1):
+    periods = 10 if radius < 0.8 else 80  # as long as something is left
+    for _ in range(periods + 1):
         block = []
         for _ in range(STEPS):
             assert engine.step() == 0
             block.append(engine.energy() - low)
         seen.append(np.mean(block))
-    return float((seen[-1] / seen[0]) ** (1 / PERIODS))
+    return float((seen[-1] / seen[0]) ** (1 / periods))
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.5, 0.8, 0.9, 1.0])

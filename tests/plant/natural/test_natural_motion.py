@@ -3,7 +3,7 @@ constraints, singular places, redundant constraints, large mass ratios, and agre
 
 import numpy as np
 import pytest
-from mechanisms import FourBar, G, Y, bar, crank_turn, natural
+from mechanisms import FourBar, G, Y, back_to_the_start, bar, crank_turn, natural
 from scipy.integrate import solve_ivp
 
 from plant.collide.shapes import Sphere
@@ -11,7 +11,6 @@ from plant.compile import compile_world
 from plant.natural.builder import Options
 from plant.natural.integrators import Integrator, generalized_alpha, newmark
 from plant.natural.model import Told
-from plant.restart import restart, start_of
 from plant.world import World, WorldError
 
 METHODS = [pytest.param(newmark(), id="trapezoidal"), pytest.param(generalized_alpha(0.8), id="generalized-alpha")]
@@ -307,11 +306,10 @@ def test_a_restart_repeats_to_the_bit() -> None:
     world.material("ball", "floor", law="hunt_crossley", stiffness=1e6, restitution=0.3, friction=0.5)
     world.motor("drive", "a", speed=3.0, force=20.0)
     engine = natural(world)
-    start = start_of(engine.content.data)
-    runs = []
+    reset, runs = back_to_the_start(engine), []
     for again in range(3):
         if again:
-            restart(engine.content, start)
+            reset()
         assert engine.step(400) == 0
         runs.append(np.concatenate([engine.content.data.state.pos.ravel(), engine.content.data.state.vel.ravel()]))
     assert (runs[0] == runs[1]).all()
