@@ -27,7 +27,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,10 +148,11 @@ class Bench:
     def work(self, blocks: Sequence[Block]) -> None:
         """Do what the blocks say, in order; an AssertionError tells where and why one failed.
 
-        Configs are checked at the end, when all files they name are there, and in this process: it is much quicker.
+        Configs are checked at the end, when all files they name are there, from the folder that the reader works in,
+        and in this process: it is much quicker.
         """
         files = [(block, self._do(block)) for block in blocks]
-        with self._importable():
+        with self._importable(), chdir(self.folder):
             for block, name in files:
                 if block.info == "toml check":
                     answer = CliRunner().invoke(app, ["check", str(self.folder / name)])
