@@ -18,8 +18,12 @@ function lines(size, step, colour, opacity) {
   return grid;
 }
 
+const LIT = 0.9; // of the light that level ground gives back: what a material without lights is given
+
 export class Land {
-  constructor(scene) {
+  /** `plain`: level ground is lit evenly, so it needs neither lights nor grain. */
+  constructor(scene, plain = false) {
+    this.plain = plain;
     this.group = new THREE.Group();
     scene.add(this.group);
     this.rules = new THREE.Group(); // the lines, which a reader may not want
@@ -58,6 +62,7 @@ export class Land {
 
   #material(colour) {
     const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace);
+    if (this.plain) return new THREE.MeshBasicMaterial({ color: color.multiplyScalar(LIT), side: THREE.DoubleSide });
     return new THREE.MeshLambertMaterial({ color, map: grain(), side: THREE.DoubleSide });
   }
 

@@ -1,6 +1,7 @@
 // How much the picture may cost. A graphics card draws everything at the screen's own resolution. Where the processor
 // has to do its work, the picture is made plainly from the start: no smoothed edges (they double the cost), every
-// second sample of the ground, no reflections, a smaller map of shadows that is not drawn anew each time. And wherever pictures come
+// second sample of the ground, no reflections, no grain, a sky that is coloured at its corners only (each was a quarter of
+// a picture), a smaller map of shadows that is not drawn anew each time. And wherever pictures come
 // slowly, resolution goes down step by step, and up again when there is time. `?quality=full` in the address asks for all
 // of it whatever it costs: for a still picture.
 
@@ -59,7 +60,7 @@ export class Quality {
   }
 
   #adapt() {
-    if (this.full || ++this.#since < 10) return;
+    if (this.full || ++this.#since < (this.plain ? 5 : 10)) return;
     const kind = this.plain ? "plain" : "card";
     if (this.#interval > SLOW[kind] && this.level < PIXELS.length - 1) this.level++;
     else if (this.#interval < FAST[kind] && this.#since > 200 && this.level > this.best) this.level--;

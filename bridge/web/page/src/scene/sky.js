@@ -40,9 +40,26 @@ function dome() {
   return mesh;
 }
 
+/** The same without the sun's glow, coloured at its corners only: for who draws with the processor. */
+function plainDome() {
+  const geometry = new THREE.SphereGeometry(450, 24, 16);
+  const { position } = geometry.attributes;
+  const colours = new Float32Array(3 * position.count);
+  for (let v = 0; v < position.count; v++) {
+    const up = Math.max(0, position.getZ(v) / 450);
+    new THREE.Color().lerpColors(HAZE, ZENITH, up ** 0.55).toArray(colours, 3 * v);
+  }
+  geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
+  const material = new THREE.MeshBasicMaterial({ vertexColors: true, side: THREE.BackSide, depthWrite: false, fog: false, toneMapped: false });
+  const mesh = new THREE.Mesh(geometry, material);
+  mesh.renderOrder = 1;
+  mesh.raycast = () => {};
+  return mesh;
+}
+
 export class Sky {
-  constructor(scene, renderer, { shadowSize, reflect }) {
-    this.dome = dome();
+  constructor(scene, renderer, { shadowSize, reflect, plain }) {
+    this.dome = plain ? plainDome() : dome();
     this.sun = new THREE.DirectionalLight(0xfff1dc, 3.0);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(shadowSize, shadowSize);

@@ -32,7 +32,7 @@ export class Stage {
     this.renderer = this.#rendering();
     this.scene = new THREE.Scene();
     this.sky = new Sky(this.scene, this.renderer, this.quality);
-    this.land = new Land(this.scene);
+    this.land = new Land(this.scene, this.quality.plain);
     this.terrain = new Terrain(this.scene, this.quality.stride);
     this.bodies = new Bodies(this.scene, this.sky.reflections, this.quality.plain);
     this.arrows = new Arrows(this.scene);
@@ -57,7 +57,7 @@ export class Stage {
     this.quality.attach(renderer);
     renderer.shadowMap.enabled = true;
     if (this.quality.plain) renderer.shadowMap.type = THREE.BasicShadowMap;
-    renderer.toneMapping = THREE.NeutralToneMapping;
+    renderer.toneMapping = this.quality.plain ? THREE.LinearToneMapping : THREE.NeutralToneMapping;
     renderer.toneMappingExposure = 1.35;
     return renderer;
   }

@@ -12,7 +12,11 @@ const STIRRED = 0.002; // [m] that a sample must move to look moist
 
 const WAYS = [1, 0, 1, 1, 0, 1, -1, 1, -1, 0, -1, -1, 0, -1, 1, -1]; // the eight ways to look
 
+const FEWER = 2; // times fewer samples along each side are drawn of ground that nobody has touched, where triangles are dear
+
 class Grid {
+  #fine = new Set(); // tiles that were touched
+  #laid = 0; // how many of them the triangles are those of
   #dirty = new Set(); // tiles with samples that moved
   #moist = new Set(); // tiles whose colour is still drying
 
@@ -58,32 +62,53 @@ class Grid {
         uv.setXY(v, (corner[0] + i * spacing[0]) / PATCH, (corner[1] + j * spacing[1]) / PATCH);
       }
     }
-    // Each cell is two triangles, cut along the diagonal that the simulation cuts it along; with a stride, cells are
-    // larger, and the last ones reach the rim all the same.
-    const [rows, columns] = [nx, ny].map((n) => [...Array(Math.ceil((n - 1) / this.stride)).keys()].map((k) => k * this.stride).concat(n - 1));
-    const index = new Uint32Array(6 * (rows.length - 1) * (columns.length - 1));
-    for (let r = 0, k = 0; r < rows.length - 1; r++) {
-      for (let c = 0; c < columns.length - 1; c++, k += 6) {
-        const [i, e, j, n] = [rows[r], rows[r + 1], columns[c], columns[c + 1]];
-        const [a, b, d, f] = [this.#vertex(i, j), this.#vertex(e, j), this.#vertex(e, n), this.#vertex(i, n)];
-        index.set([a, b, d, a, d, f], k);
-      }
-    }
+    const most = 6 * this.tilesX * this.tilesY * Math.ceil(this.tile / this.stride) ** 2;
     for (const attribute of [position, normal, colour]) attribute.setUsage(THREE.DynamicDrawUsage);
     const geometry = new THREE.BufferGeometry();
     geometry.setAttribute("position", position);
     geometry.setAttribute("normal", normal);
     geometry.setAttribute("color", colour);
     geometry.setAttribute("uv", uv);
-    geometry.setIndex(new THREE.BufferAttribute(index, 1));
+    geometry.setIndex(new THREE.BufferAttribute(new Uint32Array(most), 1));
+    this.#lay(geometry);
     geometry.boundingSphere = new THREE.Sphere(
       new THREE.Vector3(corner[0] + 0.5 * nx * spacing[0], corner[1] + 0.5 * ny * spacing[1], corner[2]),
       Math.hypot(nx * spacing[0], ny * spacing[1]),
     );
-    const mesh = new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ vertexColors: true, map: grain() }));
+    const mesh = new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ vertexColors: true, map: this.stride > 1 ? null : grain() }));
     mesh.receiveShadow = true;
     mesh.userData.ground = this.name;
     return mesh;
+  }
+
+  /**
+   * The triangles: each cell is two, cut along the diagonal that the simulation cuts it along. With a stride cells are
+   * larger, and larger still in tiles that nobody has touched; the last ones reach the rim all the same.
+   */
+  #lay(geometry) {
+    const { array } = geometry.index;
+    const lines = (from, last, stride) => {
+      const found = [];
+      for (let at = from; at < last; at += stride) found.push(at);
+      return [...found, last];
+    };
+    let k = 0;
+    for (let t = 0; t < this.tilesX * this.tilesY; t++) {
+      const stride = this.stride === 1 || this.#fine.has(t) ? this.stride : FEWER * this.stride;
+      const [i0, j0] = [Math.floor(t / this.tilesY) * this.tile, (t % this.tilesY) * this.tile];
+      const rows = lines(i0, Math.min(i0 + this.tile, this.nx - 1), stride);
+      const columns = lines(j0, Math.min(j0 + this.tile, this.ny - 1), stride);
+      for (let r = 0; r < rows.length - 1; r++) {
+        for (let c = 0; c < columns.length - 1; c++) {
+          const [i, e, j, n] = [rows[r], rows[r + 1], columns[c], columns[c + 1]];
+          const [a, b, d, f] = [this.#vertex(i, j), this.#vertex(e, j), this.#vertex(e, n), this.#vertex(i, n)];
+          for (const v of [a, b, d, a, d, f]) array[k++] = v;
+        }
+      }
+    }
+    this.#laid = this.#fine.size;
+    geometry.setDrawRange(0, k);
+    geometry.index.needsUpdate = true;
   }
 
   /** A rectangle of the stream: heights or differences to what is here. */
@@ -99,7 +124,10 @@ class Grid {
       }
     }
     for (let ti = Math.floor(i0 / tile); ti * tile < i0 + nx; ti++) {
-      for (let tj = Math.floor(j0 / tile); tj * tile < j0 + ny; tj++) this.#dirty.add(ti * tilesY + tj);
+      for (let tj = Math.floor(j0 / tile); tj * tile < j0 + ny; tj++) {
+        this.#dirty.add(ti * tilesY + tj);
+        if (this.first && this.stride > 1) this.#fine.add(ti * tilesY + tj);
+      }
     }
   }
 
@@ -111,6 +139,7 @@ class Grid {
   /** Bring what has changed to the picture. */
   update(now, dry) {
     const touched = new Set(dry ? this.#moist : []);
+    if (this.#fine.size > this.#laid) this.#lay(this.mesh.geometry);
     for (const t of this.#dirty) {
       this.#moist.add(t);
       this.#lift(t);
@@ -210,7 +239,7 @@ class Grid {
 export class Terrain {
   #dried = 0;
 
-  /** `stride`: of how many samples along each side one is drawn. */
+  /** `stride`: of how many samples along each side one is drawn; with more than one, without grain. */
   constructor(scene, stride) {
     this.scene = scene;
     this.stride = stride;
