@@ -265,6 +265,23 @@ def test_throttle_slows_the_arm_and_the_swing() -> None:
             assert (r[output] - before) / 0.2 == pytest.approx(share * speed, rel=0.02), (output, throttle)
 
 
+@pytest.mark.parametrize("lost", ["defaults", "not a number"])
+def test_nobody_at_the_levers_means_the_parking_brake(lost: str) -> None:
+    """Driving uphill on 15 degrees when everything is lost: it stops, and stays for 3 s within a millimetre."""
+    r = rig(terrain="slope", slope=15.0)
+    r.hold(drive=0.9)
+    r.run(2.5)
+    assert r["speed"] > 0.3
+    r.inputs[:] = [s.default for s in INPUTS] if lost == "defaults" else math.nan
+    r.run(6.0)
+    before = r.place("undercarriage")
+    r.run(3.0)
+    assert np.linalg.norm(r.place("undercarriage") - before) < 1e-3
+    r.let_go()
+    r.run(3.0)
+    assert np.linalg.norm(r.place("undercarriage") - before) > 0.05  # the hydrostat alone does not hold it
+
+
 def test_the_parking_brake_holds_on_a_slope() -> None:
     """10 degrees: it leans on its tires first, and then stays for 3 s within a millimetre."""
     r = settle(rig(terrain="slope", slope=10.0), 5.0)

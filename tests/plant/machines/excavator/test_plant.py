@@ -291,6 +291,7 @@ def test_through_all_the_fences() -> None:
     ("options", "words"),
     [
         ({"truck": True, "x": 1.5, "y": 5.0}, ["inside the truck at x", "choose another place"]),
+        ({"objects": 24, "x": 10.5, "y": 2.0}, ["inside a fence or cone at x", "choose another place"]),
         ({"objects": 2000}, ["objects 2000", "room for 237"]),
     ],
 )
