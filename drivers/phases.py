@@ -5,7 +5,8 @@
             its default                               any other: it is let go
 
 A phase ends when all `go` are within their tolerance and all `until` hold and `for_s` has passed, or when `at_most_s`
-has passed, which is counted. A goal with `next` moves on by that much each time round. No stick crosses its range faster than in `over_s`. Whoever does not see (an eye is
+has passed, which is counted. A goal with `next` moves on by that much each time round. No stick crosses its range
+faster than in `over_s`. Whoever does not see (an eye is
 missing, or what it sees is no number) lets go of everything, and the clock of the phase stands.
 
 Nothing here knows threads or the time of day: `advance` is told how much time has passed and what is seen. A driver

@@ -33,7 +33,7 @@ class Rig:
     def __init__(self, dt: float = 1e-3, **options: Any) -> None:
         self.plant = create(dt, **options)
         self.dt = dt
-        self.inputs = np.array([s.default for s in self.plant.inputs])
+        self.inputs = np.zeros(len(self.plant.inputs))
         self.outputs = np.zeros(len(self.plant.outputs))
         self.poses = np.zeros(7 * len(self.plant.bodies))
         self._input = {s.name.removeprefix(f"{NAME}."): k for k, s in enumerate(self.plant.inputs)}
@@ -46,6 +46,7 @@ class Rig:
         self.engine = self.plant.owner[0]  # type: ignore[index]
         self.steps = 0
         self.took: list[int] | None = None  # [ns] of each step, if it is a list
+        self.let_go()
         self.reset()
 
     def reset(self) -> None:
@@ -66,8 +67,9 @@ class Rig:
             self.inputs[self._input[name]] = value
 
     def let_go(self) -> None:
-        """All levers to their defaults."""
+        """All levers to their defaults, but the parking brake is off: somebody is in the cab."""
         self.inputs[:] = [s.default for s in self.plant.inputs]
+        self.hold(parking=0.0)
 
     def step(self, count: int = 1) -> None:
         for _ in range(count):
@@ -111,6 +113,7 @@ EYES = {
     "depth": "dig.depth",
     "fill": "bucket.fill",
     "x": "x",
+    "y": "y",
     "speed": "speed",
 }
 """What the operator's eyes see: eye to output."""

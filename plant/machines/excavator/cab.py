@@ -3,7 +3,8 @@
     ISO    left: stick out/in, swing right/left      right: boom down/up, bucket out/in     (pushed away, to the right)
     SAE    the two forward movements change places
 
-Values beyond their range, and what is not a number, are brought back into it, and the cab says so.
+Values beyond their range are brought back into it, what is not a number is taken for the lever's safe value, and the
+cab says so. Nobody at the levers means the parking brake on.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ INPUTS = (
     Signal("steer", "1", 0.0, -1, 1, doc="steering wheel; positive is to the left"),
     Signal("steer_mode", "1", 0.0, 0, 2, doc="0 Ackermann, 1 pivot, 2 crab"),
     Signal("gear", "1", 1.0, 1, 3, doc="1, 2 or 3"),
-    Signal("throttle", "1", 1.0, 0, 1, doc="engine from idle to rated speed"),
+    Signal("throttle", "1", 1.0, 0, 1, safe=0.0, doc="engine from idle to rated speed"),
     Signal("blade", "1", 0.0, -1, 1, doc="positive is up"),
     Signal("outriggers", "1", 0.0, -1, 1, doc="positive is up"),
     Signal("pattern", "1", 0.0, 0, 1, doc="0 ISO, 1 SAE"),
-    Signal("parking", "1", 0.0, 0, 1, doc="parking brake"),
+    Signal("parking", "1", 1.0, 0, 1, doc="parking brake; on if nobody says anything"),
 )
 """Names without the machine's own."""
 
@@ -76,16 +77,17 @@ class Cab(NamedTuple):
     """What the operator asks for, sorted by drive."""
 
     range: F2  # [inputs, 2]
+    safe: F1  # [inputs] what is taken for a value that is not a number
     lever: F1  # [inputs] within their ranges
     ask: F1  # [4] boom up, stick out, bucket out, swing left, each -1 .. 1
     clamped: F1  # [1] how many inputs were beyond their range in this step
 
 
 @inline
-def _held(value, low, high):
-    """Within its range; what is not a number is the nearest to nought there."""
+def _held(value, low, high, safe):
+    """Within its range, or its safe value if it is not a number."""
     if math.isnan(value):
-        return min(max(0.0, low), high)
+        return safe
     return min(max(value, low), high)
 
 
@@ -96,7 +98,7 @@ def read_cab(cab, inputs):
     lever = cab.lever
     for k in range(lever.size):
         given = inputs[k]
-        lever[k] = _held(given, cab.range[k, 0], cab.range[k, 1])
+        lever[k] = _held(given, cab.range[k, 0], cab.range[k, 1], cab.safe[k])
         if lever[k] != given:
             outside += 1.0
     cab.clamped[0] = outside

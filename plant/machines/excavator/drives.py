@@ -261,7 +261,7 @@ def _wheels(e, d, cab):
     for k in range(4):
         i = d.wheel[k]
         target.speed[i] = goal
-        if pivots:  # to the left with the wheel to the left: the right wheels go forwards, the left ones back
-            target.speed[i] = math.copysign(goal, goal * d.right[k] * cab.lever[STEER])
+        if pivots:  # as fast as the wheel is turned; to the left the right wheels go forwards, the left ones back
+            target.speed[i] = goal * cab.lever[STEER] * math.copysign(1.0, d.right[k])
         target.low[i], target.high[i] = -torque, torque
         target.low[d.brake[k]], target.high[d.brake[k]] = -brake, brake

@@ -10,6 +10,7 @@ from hilnode.jit import kernel
 from hilnode.record import F1, F2, I1
 from hilnode.signals import Signal
 from plant.algebra import rotate
+from plant.machines.excavator.hauling import on_bed
 from plant.soil.model import (
     O_AIR,
     O_BANK,
@@ -55,13 +56,16 @@ OUTPUTS = (
     Signal("dig.force", "N"),
     Signal("dig.depth", "m"),
     Signal("dig.work", "J"),
-    *(Signal(f"soil.{name}", "m^3") for name in ("bank", "heap", "cut", "air", "gone", "balance")),
+    *(Signal(f"soil.{name}", "m^3") for name in ("bank", "heap", "cut", "air", "gone", "hauled", "balance")),
+    Signal("truck.load", "kg", doc="soil on the bed"),
+    Signal("truck.trips", "1", doc="full trucks that have driven off"),
     Signal("stability", "m", doc="height that the centre of mass must rise to tip over"),
     Signal("objects", "1", doc="fences and cones that take part"),
     Signal("collisions", "1", doc="since the start: with objects, or of parts that should not touch the ground"),
     *(Signal(f"imu.a{axis}", "m/s^2", doc="specific force on the uppercarriage") for axis in "xyz"),
     *(Signal(f"imu.g{axis}", "rad/s", doc="angular rate of the uppercarriage") for axis in "xyz"),
     *(Signal(f"flag.{name}", "1") for name in ("clamped", "collision", "tipping", "full", "pipe", "overload")),
+    Signal("flag.crowded", "1", doc="a fence or cone was near and could not take part: more than there are bodies for"),
 )
 """Names without the machine's own, in the order that `show` writes them."""
 
@@ -89,6 +93,7 @@ class Gauges(NamedTuple):
     joint: I1  # [7] boom, stick, bucket, swing, blade, outrigger, a front wheel
     zero: F1  # [7] their angles where the engine's are nought [rad]
     part: I1  # [n] bodies of the machine
+    own: I1  # [bodies] 1 = one of them
     delicate: I1  # [bodies] 1 = should touch nothing
     pair: I1  # [material pairs] 1 = touching is a collision
     hull: int  # body: undercarriage
@@ -113,7 +118,8 @@ def stand(e, g, tires):
             n += 1
     contact = e.data.contact
     for c in range(contact.count[0]):
-        on_ground = min(contact.body[c, 0], contact.body[c, 1]) < 0
+        a, b = contact.body[c, 0], contact.body[c, 1]
+        on_ground = (a < 0 and g.own[b] == 1) or (b < 0 and g.own[a] == 1)  # not a fence that stands nearby
         if n < room and on_ground and contact.impulse[c, 0] > 0.0:
             for i in range(3):
                 g.support[n, i] = contact.point[c, i]
@@ -143,7 +149,7 @@ def notice(e, g):
 
 
 @kernel
-def show(e, g, cab, d, tires, soil, crowd, imus, out):
+def show(e, g, cab, d, tires, soil, hauling, crowd, imus, out):
     """All outputs, in the order of OUTPUTS."""
     state, n = e.data.state, 0
     for k in range(g.joint.size):
@@ -180,8 +186,10 @@ def show(e, g, cab, d, tires, soil, crowd, imus, out):
     out[n + 7], out[n + 8] = s[O_DEPTH], s[O_WORK]
     n += 9
     out[n], out[n + 1], out[n + 2], out[n + 3], out[n + 4] = s[O_BANK], s[O_HEAP], s[O_CUT], s[O_AIR], s[O_GONE]
-    out[n + 5] = s[O_BANK] + s[O_HEAP] + s[O_CUT] + s[O_AIR] + s[O_GONE] + s[O_VOLUME]
-    n += 6
+    out[n + 5] = hauling.hauled[0]
+    out[n + 6] = s[O_BANK] + s[O_HEAP] + s[O_CUT] + s[O_AIR] + s[O_GONE] + s[O_VOLUME] + hauling.hauled[0]
+    out[n + 7], out[n + 8] = on_bed(hauling, soil) * soil.kind.density, 1.0 * hauling.trips[0]
+    n += 9
     out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * crowd.told[0], 1.0 * g.collisions[0]
     n += 3
     for i in range(3):
@@ -194,7 +202,8 @@ def show(e, g, cab, d, tires, soil, crowd, imus, out):
     out[n + 3] = 1.0 if soil.state.full[0] == 1 else 0.0
     out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
-    return n + 6
+    out[n + 6] = 1.0 if crowd.told[1] > 0 else 0.0
+    return n + 7
 
 
 @kernel

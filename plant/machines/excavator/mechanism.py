@@ -29,8 +29,9 @@ from plant.world import World, frame_along, product, rotated
 
 Vector = NDArray[np.float64]
 
-MACHINE, GROUND, OBJECT, BUCKET, WHEEL = 1, 2, 4, 8, 16
-"""Collision groups. No part of the machine meets another; tires and soil bear wheels and bucket on the ground."""
+MACHINE, GROUND, OBJECT, BUCKET, WHEEL, HARD = 1, 2, 4, 8, 16, 32
+"""Collision groups. No part of the machine meets another; tires and soil bear wheels and bucket on the ground. Hard
+ground cannot be dug, so that it stops the teeth, which go through soil with the force of digging alone."""
 
 WHEELS = ("wheel_front_left", "wheel_front_right", "wheel_rear_left", "wheel_rear_right")
 EMPTY = 1.0  # [kg] of the load's body when there is none
@@ -350,7 +351,8 @@ def _shapes(b: _Builder) -> None:
         bar(f"outrigger_{side}", 0.1, (0.1, 0, 0), pad + np.array([0, 0, 0.1]), mask=OBJECT)
     half, profile = p["bucket.width"] / 2, bucket_profile(p)
     for x, z in profile[1:]:
-        bar("bucket", 0.05, (x, -half + 0.05, z), (x, half - 0.05, z), group=BUCKET, mask=OBJECT)
+        mask = OBJECT | HARD if (x, z) == profile[-1] else OBJECT
+        bar("bucket", 0.05, (x, -half + 0.05, z), (x, half - 0.05, z), group=BUCKET, mask=mask)
     for y in (-half + 0.05, half - 0.05):
         bar("bucket", 0.05, (profile[-1][0], y, 0.0), (profile[0][0], y, 0.0), group=BUCKET, mask=OBJECT)
     for x, z in heel(p):

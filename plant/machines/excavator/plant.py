@@ -20,7 +20,7 @@ from plant.machines.excavator.gauges import OUTPUTS, pulls
 from plant.machines.excavator.look import GRASS, cone, fence, look, truck
 from plant.machines.excavator.mechanism import Machine, Place, Posture, build
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.machines.excavator.records import CONTACTS, TIRES, build_records, parts, pins, tire_of
+from plant.machines.excavator.records import TIRES, build_records, contacts_of, parts, pins, tire_of
 from plant.machines.excavator.sensing import sensed
 from plant.machines.excavator.site import (
     BED_FLOOR,
@@ -32,7 +32,10 @@ from plant.machines.excavator.site import (
     add_site,
     grids,
     heights,
+    most_objects,
+    object_boxes,
     objects,
+    truck_boxes,
 )
 from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
@@ -81,6 +84,8 @@ def create(
         raise ParameterError(f"slope {slope:g} deg: terrain {terrain!r} has none; choose terrain 'slope', or slope 0")
     if objects is not None and (not isinstance(objects, int) or isinstance(objects, bool) or objects < 0):
         raise ParameterError(f"objects {objects!r}: must be a whole number of fences and cones, at least 0")
+    if objects is not None and objects > most_objects():
+        raise ParameterError(f"objects {objects}: the site has room for {most_objects()} fences and cones")
     if stepper == "ali3p" and objects:
         raise ParameterError(
             f"objects {objects}: fences and cones come and go with the stepper spook alone; with ali3p it must be 0"
@@ -142,7 +147,7 @@ def assemble(
     place = _on_ground(p, site, place)
     machine = build(p, world=world, posture=posture, place=place, hydraulic=hydraulic)
     _materials(world)
-    engine = world.compile(dt, stepper=stepper, contacts=CONTACTS, natural=Options(iterations=2, driving=1.0))
+    engine = world.compile(dt, stepper=stepper, contacts=contacts_of(site), natural=Options(iterations=2, driving=1.0))
     content = build_records(engine, machine, p, site, tires, soil or _soil({}), hydraulic, sensors, seed)
     record = Record(content)
     _refuse_inside(engine, site)
@@ -252,24 +257,47 @@ def _refuse_long_steps(dt: float, p: Parameters, tires: str) -> None:
 
 
 def _refuse_inside(engine: Engine, site: Site) -> None:
-    """A machine that begins inside the ground would be thrown out of it. The machine's shapes are balls and bars."""
-    shape, placed, z = engine.content.scene.shape, engine.content.scene.placed, heights(site)
+    """A machine that begins inside the ground, the truck or a fence would be thrown out of it."""
+    z, balls = heights(site), _balls(engine)
     worst, where = INSIDE, ""
+    for name, at, radius in balls:
+        inside = float(z[_sample(z, at[0], at[1])] - (at[2] - radius))
+        if inside > worst:
+            worst, where = (
+                inside,
+                f"x {at[0]:.2f}, y {at[1]:.2f} m: {name} would begin {inside:.2f} m inside the ground",
+            )
+    obstacles = [(f"the truck at {_spot(low, high)}", low, high) for low, high in truck_boxes(engine.world)]
+    obstacles += [(f"a fence or cone at {_spot(low, high)}", low, high) for low, high in object_boxes(site)]
+    for what, low, high in obstacles:
+        for name, at, radius in balls:
+            inside = radius - float(np.linalg.norm(np.maximum(np.maximum(low - at, at - high), 0.0)))
+            if inside > worst:
+                worst, where = (
+                    inside,
+                    f"x {at[0]:.2f}, y {at[1]:.2f} m: {name} would begin {inside:.2f} m inside {what}",
+                )
+    if where:
+        raise ParameterError(f"{where}, where {INSIDE:g} m is allowed: choose another place or posture")
+
+
+def _spot(low: np.ndarray, high: np.ndarray) -> str:
+    return f"x {0.5 * (low[0] + high[0]):.1f}, y {0.5 * (low[1] + high[1]):.1f} m"
+
+
+def _balls(engine: Engine) -> list[tuple[str, np.ndarray, float]]:
+    """The machine's shapes, which are balls and bars, as balls: body, middle [m], radius [m]."""
+    shape, placed, made = engine.content.scene.shape, engine.content.scene.placed, []
     for s in np.flatnonzero(shape.body >= 0):
         name = engine.names[shape.body[s]]
         if name.startswith(("heap", "fence", "cone")):
             continue
-        half = shape.size[s, 1] * placed.rot[s, :, 2] if shape.kind[s] == Kind.CAPSULE else np.zeros(3)
-        for share in (-1.0, 0.0, 1.0):
-            px, py, pz = (float(v) for v in placed.pos[s] + share * half)
-            inside = float(z[_sample(z, px, py)] - (pz - shape.size[s, 0]))
-            if inside > worst:
-                worst, where = inside, f"x {px:.2f}, y {py:.2f} m: {name}"
-    if where:
-        raise ParameterError(
-            f"{where} would begin {worst:.2f} m inside the ground, where {INSIDE:g} m is allowed: choose another place "
-            "or posture"
-        )
+        radius, half = float(shape.size[s, 0]), 0.0
+        if shape.kind[s] == Kind.CAPSULE:
+            half = float(shape.size[s, 1])
+        shares = np.linspace(-1.0, 1.0, max(1, 2 * math.ceil(half / radius) + 1))
+        made += [(name, placed.pos[s] + share * half * placed.rot[s, :, 2], radius) for share in shares]
+    return made
 
 
 def _sample(z: np.ndarray, x: float, y: float) -> tuple[int, int]:

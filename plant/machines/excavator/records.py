@@ -15,10 +15,22 @@ from plant.inertial import Imu, build_imus
 from plant.machines.excavator.cab import INPUTS, Cab
 from plant.machines.excavator.drives import Drives
 from plant.machines.excavator.gauges import OUTPUTS, PINS, Gauges
-from plant.machines.excavator.mechanism import CYLINDER_JOINT, DRIVES, WHEELS, Machine, bucket_profile
+from plant.machines.excavator.hauling import new_hauling
+from plant.machines.excavator.mechanism import CYLINDER_JOINT, DRIVES, WHEELS, Machine, bucket_profile, load_centre
 from plant.machines.excavator.parameters import Parameters
 from plant.machines.excavator.sensing import sensed, sensors_of
-from plant.machines.excavator.site import CONE_SPARES, FENCE_SPARES, HEAPS, Site, objects, patches
+from plant.machines.excavator.site import (
+    BED_LENGTH,
+    BED_WALL,
+    BED_WIDTH,
+    CONE_SPARES,
+    FENCE_SPARES,
+    HEAPS,
+    PIPE,
+    Site,
+    objects,
+    patches,
+)
 from plant.machines.excavator.step import Excavator, Load
 from plant.restart import start_of
 from plant.soil.bucket import Bucket
@@ -33,7 +45,9 @@ from plant.tires.model import Tire, Wheel, build_tires
 from plant.world import rotated
 
 TIRES = {"magic_formula": MagicFormula, "fiala": Fiala, "composite_slip": CompositeSlip}
-CONTACTS = 96  # at a time, at most
+CONTACTS, CROWDED = 96, 320  # at a time, at most; with all spare fences and cones lying about
+TRUCK_FULL = 0.75  # of the bed's volume up to its walls: a heap over them would spill
+TRUCK_CLEAR = 1.5  # [m] from the bed that the bucket's centre of mass must be when the truck drives off
 LIP_MASS = 1500.0  # [kg] what the digging force may stop within a step
 
 
@@ -61,13 +75,13 @@ def build_records(
         soil=[number["terrain"]],
         beds=[number["truck"]] if "truck" in number else [],
         reserve=reserve,
-        pipes=[Pipe((7.0, -6.0, -1.6), (7.0, 6.0, -1.6), 0.15)] if site.pipe else [],
+        pipes=[Pipe(*PIPE)] if site.pipe else [],
         com=p.point("bucket.com"),
         seed=seed,
     )
     wheels = build_tires([Wheel(engine.index(name), tire_of(p, tires)) for name in WHEELS])
     wheels.grip[:] = p["tire.grip"]
-    room = 4 + CONTACTS + 1
+    room = 4 + contacts_of(site) + 1
     load = engine.index("load")
     core = engine.content.model.setup.core
     base = engine.core.content.frame.mass[load].copy() if engine.core is not None else np.zeros((4, 4))
@@ -78,12 +92,15 @@ def build_records(
         ground=ground,
         tires=wheels,
         soil=soil,
+        hauling=new_hauling(
+            number.get("truck", -1), TRUCK_FULL * BED_LENGTH * BED_WIDTH * BED_WALL / kind.bulking, TRUCK_CLEAR
+        ),
         crowd=_crowd(engine, site),
         gauges=_gauges(engine, machine, p),
         imus=build_imus([Imu(engine.index("uppercarriage"))]),
         sensors=sensors_of(OUTPUTS, sensors, seed),
         gravity=np.array(machine.world.gravity, float),
-        load=Load(load, core, base),
+        load=Load(load, core, base, load_centre(p) - np.array(p.point("bucket.com"))),
         shown=np.array([engine.index(name) for name in parts(engine)], np.int64),
         heap=np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64),
         heap_patch=np.array(reserve, np.int64),
@@ -98,6 +115,11 @@ def build_records(
 def pins(engine: Engine) -> tuple[str, ...]:
     """Joints whose force the step finds: none where they are points that two bodies share, which have no multiplier."""
     return PINS if engine.core is None else ()
+
+
+def contacts_of(site: Site) -> int:
+    """Room for contacts: fences and cones bring theirs."""
+    return CROWDED if site.spares and site.objects else CONTACTS
 
 
 def parts(engine: Engine) -> list[str]:
@@ -122,6 +144,7 @@ def _bucket(p: Parameters) -> Bucket:
 def _cab() -> Cab:
     return Cab(
         range=np.array([(s.low, s.high) for s in INPUTS], float),
+        safe=np.array([s.safe for s in INPUTS], float),
         lever=np.array([s.default for s in INPUTS], float),
         ask=np.zeros(4),
         clamped=np.zeros(1),
@@ -230,7 +253,9 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
     joints, posture = engine.joint_names, machine.posture
     names = ("boom_pin", "stick_pin", "bucket_pin", "swing", "blade_pin", "outrigger_left_pin", "axle_front_left")
     zero = (posture.boom, posture.stick, posture.bucket, posture.swing, posture.blade, posture.outriggers, 0.0)
-    delicate = np.zeros(len(engine.names), np.int64)
+    delicate, own = np.zeros((2, len(engine.names)), np.int64)
+    for name in parts(engine):
+        own[engine.index(name)] = 1
     for name in ("undercarriage", "uppercarriage", "boom", "stick"):
         delicate[engine.index(name)] = 1
     materials, pair = engine.material_names, engine.content.model.material.pair
@@ -242,6 +267,7 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
         joint=np.array([joints.index(name) for name in names], np.int64),
         zero=np.array(zero),
         part=np.array([engine.index(name) for name in parts(engine)], np.int64),
+        own=own,
         delicate=delicate,
         pair=collides,
         hull=engine.index("undercarriage"),

@@ -19,7 +19,7 @@ from plant.abi import TILE, Grid
 from plant.collide.shapes import Box, Capsule, Field, Sphere
 from plant.compile import Engine
 from plant.crowd import upright
-from plant.machines.excavator.mechanism import BUCKET, GROUND, MACHINE, OBJECT, WHEEL
+from plant.machines.excavator.mechanism import BUCKET, GROUND, HARD, MACHINE, OBJECT, WHEEL
 from plant.machines.excavator.parameters import ParameterError
 from plant.soil.ground import Ground
 from plant.world import World, frame_along
@@ -31,8 +31,12 @@ DEEPEST, HIGHEST = -6.0, 8.0  # [m] how far the terrain may be dug and heaped
 LAND = 60.0  # [m] how far the land reaches beyond the terrain
 HEAPS, HEAP_SAMPLES = 2, 33
 BED_LENGTH, BED_WIDTH, BED_FLOOR, BED_WALL = 4.5, 2.4, 1.25, 0.7  # [m]
+PIPE = ((7.0, -6.0, -2.6), (7.0, 6.0, -2.6), 0.15)  # [m] ends and radius: deeper than the operator's cycle digs
 FENCE, CONE = 0, 1
-FENCE_SPARES, CONE_SPARES = 8, 6
+FENCE_SPARES, CONE_SPARES = 24, 10  # bodies: as many as can be near the machine at a time
+RINGS = (11.0, 13.4, 15.8, 18.2)  # [m] radii of the rings on which fences stand
+FENCE_LENGTH, APART = 2.08, 0.1  # [m] with its round ends, and the gap to the next one
+CONE_GAP = 0.45  # [m] from the middle of a cone to whatever stands there already
 EVERYBODY = GROUND | OBJECT | MACHINE | BUCKET | WHEEL
 
 
@@ -74,7 +78,7 @@ def add_site(world: World, site: Site) -> None:
     low, high = DEEPEST - abs(slope) * reach, HIGHEST + abs(slope) * reach
     world.shape(None, Field(heights(site), SPACING, low=low, high=high), material="soil", group=GROUND)
     for at, size in _strips(reach):
-        world.shape(None, _land(at, size, slope, site.seed), at=(*at, 0), material="soil", group=GROUND)
+        world.shape(None, _land(at, size, slope, site.seed), at=(*at, 0), material="soil", group=GROUND | HARD)
     for k in range(HEAPS):
         name = f"heap{k}"
         world.body(name, kind="kinematic", pos=(0, 0, -50))
@@ -173,11 +177,31 @@ def patches(site: Site) -> dict[str, int]:
     return made
 
 
+def _fence_places(count: int) -> list[tuple[float, float]]:
+    """Radius and angle of each fence: rings from the inside outwards, the last one that is needed evenly filled."""
+    places: list[tuple[float, float]] = []
+    for radius in RINGS:
+        room = math.floor(math.pi / math.asin(0.5 * (FENCE_LENGTH + APART) / radius))
+        here = min(room, count - len(places))
+        places += [(radius, 2 * math.pi * (k + 0.5) / here) for k in range(here)]
+    return places
+
+
+def most_objects() -> int:
+    """Fences and cones that the site has room for."""
+    fences = sum(math.floor(math.pi / math.asin(0.5 * (FENCE_LENGTH + APART) / radius)) for radius in RINGS)
+    return round(fences / FENCES)
+
+
+FENCES = 0.7  # of all objects are fences, the rest cones
+
+
 def objects(site: Site) -> tuple[list[tuple[float, ...]], list[int], list[float]]:
-    """Poses, kinds and radii of fences and cones: a ring of fences around the site, cones along the way."""
+    """Poses, kinds and radii of fences and cones: rings of fences around the site, cones between them."""
     rng = np.random.default_rng(site.seed)
     z = heights(site)
-    poses, kinds, radii = [], [], []
+    poses: list[tuple[float, ...]] = []
+    taken: list[tuple[float, float, float, float]] = []  # middle and half the length of what stands there, as x and y
 
     def stand(x: float, y: float, heading: float, size: float) -> None:
         """On the highest ground under it."""
@@ -186,22 +210,58 @@ def objects(site: Site) -> tuple[list[tuple[float, ...]], list[int], list[float]
         under = z[max(low[0], 0) : high[0] + 1, max(low[1], 0) : high[1] + 1]
         poses.append(upright(x, y, float(under.max()), heading))
 
-    fences = round(0.7 * site.objects)
-    for k in range(site.objects):
-        if k < fences:
-            angle = 2 * math.pi * (k + 0.5) / fences
-            far = 11.0 + 5.0 * (k % 2) + rng.uniform(-0.3, 0.3)
-            stand(far * math.cos(angle), far * math.sin(angle), angle + math.pi / 2, 0.8)
-            kinds.append(FENCE)
-            radii.append(1.45)
-        else:
+    def is_free(x: float, y: float) -> bool:
+        if math.hypot(x, y) < 8.0 or (site.truck is not None and _is_at_truck(x, y, site.truck)):
+            return False
+        for mx, my, hx, hy in taken:
+            along = (x - mx) * hx + (y - my) * hy
+            share = min(max(along / (hx * hx + hy * hy), -1.0), 1.0) if hx or hy else 0.0
+            if math.hypot(x - mx - share * hx, y - my - share * hy) < CONE_GAP:
+                return False
+        return True
+
+    fences = round(FENCES * site.objects)
+    for radius, angle in _fence_places(fences):
+        x, y = radius * math.cos(angle), radius * math.sin(angle)
+        stand(x, y, angle + math.pi / 2, 0.8)
+        half = FENCE_LENGTH / 2
+        taken.append((x, y, -half * math.sin(angle), half * math.cos(angle)))
+    for _ in range(site.objects - fences):
+        x, y = rng.uniform(-17, 17, 2)
+        while not is_free(x, y):
             x, y = rng.uniform(-17, 17, 2)
-            while math.hypot(x, y) < 8.0:
-                x, y = rng.uniform(-17, 17, 2)
-            stand(x, y, rng.uniform(0, math.pi), 0.2)
-            kinds.append(CONE)
-            radii.append(0.8)
-    return poses, kinds, radii
+        stand(x, y, rng.uniform(0, math.pi), 0.2)
+        taken.append((x, y, 0.0, 0.0))
+    cones = site.objects - fences
+    return poses, [FENCE] * fences + [CONE] * cones, [1.45] * fences + [0.8] * cones
+
+
+def object_boxes(site: Site) -> list[tuple[Floats, Floats]]:
+    """Boxes along the axes, low and high corner [m], that lie within the fences and cones, several for each fence."""
+    made = []
+    poses, kinds, _ = objects(site)
+    for pose, kind in zip(poses, kinds, strict=True):
+        at, heading = np.array(pose[:3]), 2 * math.atan2(pose[6], pose[3])
+        along = np.array([math.cos(heading), math.sin(heading), 0.0])
+        thick, tall = np.array([0.04, 0.04, 0.0]), np.array([0.0, 0.0, 0.97 if kind == FENCE else 0.6])
+        feet = [at + share * along for share in (np.linspace(-0.9, 0.9, 9) if kind == FENCE else (0.0,))]
+        made += [(foot - thick, foot + thick + tall) for foot in feet]
+    return made
+
+
+def truck_boxes(world: World) -> list[tuple[Floats, Floats]]:
+    """The boxes of the truck: low and high corner [m]."""
+    made = []
+    for s in world.shapes:
+        if s.body is None and isinstance(s.shape, Box):
+            half = 0.5 * np.array([s.shape.x, s.shape.y, s.shape.z])
+            made.append((s.at - half, s.at + half))
+    return made
+
+
+def _is_at_truck(x: float, y: float, truck: tuple[float, float, float]) -> bool:
+    """Whether a place is under the truck or nearly so."""
+    return abs(x - truck[0]) < BED_LENGTH / 2 + 3.0 and abs(y - truck[1]) < BED_WIDTH / 2 + 0.6
 
 
 def grids(engine: Engine, ground: Ground, site: Site) -> tuple[Grid, ...]:

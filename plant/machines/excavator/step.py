@@ -4,6 +4,7 @@ cab         levers within their ranges                                   cab.py
 drives      goals of cylinders, swing, steering, wheels, tools           drives.py
 tires       forces on the wheels, from where they are now                plant/tires
 soil        digging, filling, dumping; force on the bucket, its load     plant/soil
+hauling     a full truck drives off                                      hauling.py
 crowd       fences and cones that come near                              plant/crowd.py
 engine      one step of the multibody system, spook or ali3p
 gauges      outputs, stability, flags, arrows                            gauges.py
@@ -22,13 +23,14 @@ from plant.inertial import Imus, read_imus, reset_imus
 from plant.machines.excavator.cab import Cab, read_cab
 from plant.machines.excavator.drives import ARM, Drives, drive, reset_drives
 from plant.machines.excavator.gauges import Gauges, notice, show, show_pulls, stand
+from plant.machines.excavator.hauling import Hauling, haul, reset_hauling
 from plant.machines.excavator.mechanism import EMPTY, LOAD_RADIUS
 from plant.model import Status, view_engine
 from plant.natural.model import view_natural
 from plant.restart import Start, restart
 from plant.sensors import Sensors, reset_sensors, sense
 from plant.soil.ground import Ground
-from plant.soil.model import O_MASS, Soil
+from plant.soil.model import O_LOAD_X, O_LOAD_Y, O_LOAD_Z, O_MASS, Soil
 from plant.soil.step import reset_soil, soil_step
 from plant.stages import call_stage
 from plant.tires.model import Tires, reset_tires
@@ -38,11 +40,15 @@ PLACED = int(Status.PLACED)
 
 
 class Load(NamedTuple):
-    """The body that stands for what the bucket carries."""
+    """The body that stands for what the bucket carries.
+
+    Its centre of mass is that of a full bucket. With less in it the centre lies deeper: the moment of that is a torque.
+    """
 
     body: int
     core: int  # address of the arrays in natural coordinates; 0 = not used
     mass: F2  # [4, 4] its mass matrix there, for the mass EMPTY
+    centre: F1  # [3] of mass, from the bucket's, in the bucket's axes [m]
 
 
 class Excavator(NamedTuple):
@@ -54,6 +60,7 @@ class Excavator(NamedTuple):
     ground: Ground
     tires: Tires
     soil: Soil
+    hauling: Hauling
     crowd: Crowd
     gauges: Gauges
     imus: Imus
@@ -87,6 +94,17 @@ def _carry(e, load, mass):
         for i in range(4):
             for j in range(4):
                 n.frame.mass[b, i, j] = load.mass[i, j] * (m / EMPTY)
+
+
+@kernel
+def _lean(load, out, quat, gravity, wrench):
+    """The moment about the bucket of a load whose centre is not where its body's is."""
+    m = out[O_MASS]
+    x, y, z = out[O_LOAD_X] - load.centre[0], out[O_LOAD_Y] - load.centre[1], out[O_LOAD_Z] - load.centre[2]
+    x, y, z = rotate(quat, x, y, z)
+    wrench[3] += m * (y * gravity[2] - z * gravity[1])
+    wrench[4] += m * (z * gravity[0] - x * gravity[2])
+    wrench[5] += m * (x * gravity[1] - y * gravity[0])
 
 
 @kernel
@@ -157,7 +175,7 @@ def _draw_arrows(x, e):
 @kernel
 def _show(x, e, n, outputs, poses):
     """Outputs, what sensors make of them, forces in joints, and poses."""
-    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.crowd, x.imus, outputs)
+    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.hauling, x.crowd, x.imus, outputs)
     sense(x.sensors, n, e.model.setup.h, outputs, outputs)
     show_pulls(e, x.gauges, outputs)
     for k in range(x.shown.size):
@@ -188,6 +206,8 @@ def step(self, n, params, inputs, outputs, poses):
         return status
     _lay_heaps(x, e)
     _carry(e, x.load, x.soil.state.out[O_MASS])
+    _lean(x.load, x.soil.state.out, state.quat[b], x.gravity, wrench)
+    haul(x.hauling, x.soil, x.ground, e.scene.field, state.pos[b, 0], state.pos[b, 1])
     tend_crowd(e, x.crowd)
     status = call_stage(e.model.stage.step, x.engine, 1)
     if status != OK:
@@ -208,6 +228,7 @@ def reset(self, n, params, inputs, outputs, poses):
     e = view_engine(x.engine)
     restart(e, x.start)
     reset_soil(x.soil, x.ground, e.scene.field)
+    reset_hauling(x.hauling)
     reset_crowd(e, x.crowd)
     reset_tires(x.tires)
     reset_imus(x.imus)

@@ -21,6 +21,7 @@ from scipy.optimize import fsolve
 from plant.machines.excavator.mechanism import bucket_profile
 from plant.machines.excavator.parameters import Parameters
 from plant.machines.excavator.step import Excavator
+from plant.soil.kind import SoilKind
 
 G = 9.80665
 Floats = NDArray[np.float64]
@@ -117,14 +118,17 @@ def pins(posture: dict[str, float], p: Parameters = P) -> Pins:
     return Pins(s, b, q, joint, ear, turn, cylinder)
 
 
-def load_centre(p: Parameters = P) -> complex:
-    """Middle of the bucket seen from the side, by triangles about a point of its outline."""
+def load_centre(load: float = math.inf, p: Parameters = P) -> complex:
+    """Centre of a load [kg] seen from the side: the middle of the bucket, by triangles about a point of its outline,
+    if it is full; at nine tenths of its depth if there is next to nothing in it; in between in proportion."""
     ring = [complex(x, z) for x, z in bucket_profile(p)]
     total, moment = 0.0, 0j
     for a, b in pairwise(ring[1:]):
         area = ((a - ring[0]).conjugate() * (b - ring[0])).imag / 2
         total, moment = total + area, moment + area * (ring[0] + a + b) / 3
-    return moment / total
+    middle, kind = moment / total, SoilKind()
+    share = min(1.0, load / kind.density * kind.bulking / p["bucket.heaped"])
+    return complex(middle.real, share * middle.imag + (1 - share) * 0.9 * max(c.imag for c in ring))
 
 
 def masses(load: float = 0.0, p: Parameters = P, **posture: float) -> Masses:
@@ -161,7 +165,7 @@ def masses(load: float = 0.0, p: Parameters = P, **posture: float) -> Masses:
         ("link", arm.joint),
     ):
         link(name, p[f"{name}.mass"], pin + flat(p.point(f"{name}.com")) * arm.turn[name])
-    link("load", max(load, 1.0), arm.bucket + load_centre(p) * arm.turn["bucket"])
+    link("load", max(load, 1.0), arm.bucket + load_centre(load, p) * arm.turn["bucket"])
     return Masses(np.array([m for _, m, _ in found]), np.array([a for _, _, a in found]), [n for n, _, _ in found])
 
 

@@ -141,6 +141,25 @@ def test_pivot_turns_on_the_spot() -> None:
     assert turned > math.pi  # to the left with the steering wheel to the left
 
 
+def test_pivot_turns_no_faster_than_the_wheel_is_turned() -> None:
+    """With the steering wheel in the middle the pedal turns nothing; half way is half the rate; back is back."""
+    rates = []
+    for steer, drive in ((0.0, 1.0), (1.0, 0.6), (0.5, 0.6), (-1.0, 0.6), (1.0, -0.6)):
+        r = rig()
+        r.hold(steer_mode=1.0, steer=steer)
+        r.run(2.5)
+        r.hold(drive=drive)
+        r.run(1.5)
+        before = r["heading"]
+        r.run(1.0)
+        rates.append(math.remainder(r["heading"] - before, 2 * math.pi))
+    still, full, half, right, back = rates
+    assert abs(still) < 1e-3
+    assert full > 0.1
+    assert half == pytest.approx(0.5 * full, rel=0.05)
+    assert (right, back) == pytest.approx((-full, -full), rel=0.05)
+
+
 def test_crab_drives_sideways_without_turning() -> None:
     r = rig()
     r.hold(steer_mode=2.0, steer=1.0)
@@ -244,6 +263,23 @@ def test_throttle_slows_the_arm_and_the_swing() -> None:
             before = r[output]
             r.run(0.2)
             assert (r[output] - before) / 0.2 == pytest.approx(share * speed, rel=0.02), (output, throttle)
+
+
+@pytest.mark.parametrize("lost", ["defaults", "not a number"])
+def test_nobody_at_the_levers_means_the_parking_brake(lost: str) -> None:
+    """Driving uphill on 15 degrees when everything is lost: it stops, and stays for 3 s within a millimetre."""
+    r = rig(terrain="slope", slope=15.0)
+    r.hold(drive=0.9)
+    r.run(2.5)
+    assert r["speed"] > 0.3
+    r.inputs[:] = [s.default for s in INPUTS] if lost == "defaults" else math.nan
+    r.run(6.0)
+    before = r.place("undercarriage")
+    r.run(3.0)
+    assert np.linalg.norm(r.place("undercarriage") - before) < 1e-3
+    r.let_go()
+    r.run(3.0)
+    assert np.linalg.norm(r.place("undercarriage") - before) > 0.05  # the hydrostat alone does not hold it
 
 
 def test_the_parking_brake_holds_on_a_slope() -> None:

@@ -255,3 +255,62 @@ def test_fences_and_resets_repeat_to_the_bit() -> None:
         runs.append(digest.hexdigest())
         assert most >= 1.0
     assert runs[0] == runs[1]
+
+
+def test_no_two_fences_or_cones_stand_in_each_other() -> None:
+    """Bars of 4 cm radius with round ends; cones of 9 cm at the foot of their bar."""
+    poses, kinds, _ = objects(Site(objects=200))
+    assert (len(poses), kinds.count(0)) == (200, 140)
+    lines = []
+    for pose, kind in zip(poses, kinds, strict=True):
+        heading, half = 2 * math.atan2(pose[6], pose[3]), 1.0 if kind == 0 else 0.0
+        along = half * np.array([math.cos(heading), math.sin(heading)])
+        lines.append(np.array(pose[:2]) + np.linspace(-1, 1, 41)[:, None] * along)
+    for k, one in enumerate(lines):
+        for i, other in enumerate(lines[:k]):
+            gap = np.sqrt(((one[:, None] - other[None]) ** 2).sum(axis=2)).min()
+            assert gap > (0.08 if kinds[k] == kinds[i] == 0 else 0.18) + 0.05
+
+
+def test_through_all_the_fences() -> None:
+    """200 on the site, driven through four rings: none is a ghost, there is room for all contacts."""
+    r = rig(objects=200, posture={"blade": 0.0})
+    r.hold(drive=1.0, gear=2.0)
+    most = 0.0
+    for _ in range(90):
+        r.run(0.1)
+        most = max(most, r["objects"])
+    assert r["x"] > 14.0
+    assert most > 8
+    assert r["flag.crowded"] == 0.0
+    assert r["collisions"] >= 3.0
+    assert np.isfinite(r.outputs).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"truck": True, "x": 1.5, "y": 5.0}, ["inside the truck at x", "choose another place"]),
+        ({"objects": 24, "x": 10.5, "y": 2.0}, ["inside a fence or cone at x", "choose another place"]),
+        ({"objects": 2000}, ["objects 2000", "room for 237"]),
+    ],
+)
+def test_a_place_that_is_taken_is_refused(options: dict[str, object], words: list[str]) -> None:
+    said = refused(**options)
+    assert all(word in said for word in words), said
+
+
+def test_hard_land_stops_the_teeth() -> None:
+    """Beyond the terrain nothing can be dug: pressed down there, teeth stay on the surface; on soil they sink in."""
+    depths = []
+    for x in (0.0, 10.5):
+        r = rig(x=x, posture={"boom": 14.0, "stick": -52.0, "bucket": -20.0})
+        r.hold(drive=0.5)
+        assert r.run_until(lambda r=r, x=x: r["x"] > x + 4.0, 10.0)  # type: ignore[misc]
+        r.hold(drive=0.0, brake=1.0, parking=1.0)
+        r.run(1.0)
+        r.hold(**{"right.y": 0.5})
+        r.run(2.5)
+        depths.append(-r["teeth.z"])
+    assert depths[0] > 0.5
+    assert abs(depths[1]) < 0.08

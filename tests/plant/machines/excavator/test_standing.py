@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from excavator_cases import G, P, inside, masses, measured_loads, pins, rig, settle, tilted, wheel_loads
+from excavator_cases import G, P, inside, load_centre, masses, measured_loads, pins, rig, settle, tilted, wheel_loads
 from excavator_rig import Rig
 from scipy.optimize import brentq
 
@@ -24,6 +24,7 @@ POSTURES = {
     "across": {"boom": 15.0, "stick": -60.0, "swing": -40.0},
 }
 LOAD = 1200.0  # [kg]
+STIFF = {"tire.stiffness": "20 MN/m", "tire.damping": "100 kN s/m", "pump.relief": "600 bar"}
 
 
 def carry(r: Rig, kilograms: float) -> None:
@@ -186,7 +187,30 @@ def test_cylinder_pressures_carry_the_static_moment(hydraulics: bool, load: floa
     assert found.mean(axis=1) == pytest.approx(expected.mean(axis=1), rel=BOUND)
 
 
-STIFF = {"tire.stiffness": "20 MN/m", "tire.damping": "100 kN s/m", "pump.relief": "600 bar"}
+@pytest.mark.parametrize("load", [300.0, 700.0])
+def test_the_bucket_cylinder_carries_a_load_where_it_lies(load: float) -> None:
+    """Little soil lies at the bottom of the bucket. By virtual work: push dL = load g dz, L the cylinder's length.
+
+    On stiff tires, so that the machine does not pitch with the load.
+    """
+    push = []
+    for kilograms in (0.0, load):
+        r = rig(posture={"boom": 30.0, "stick": -90.0, "bucket": -95.0}, parameters=STIFF)
+        carry(r, kilograms)
+        settle(r, 6.0)
+        push.append(cylinder_push("bucket", r))
+    assert r["bucket.load"] == pytest.approx(load, rel=1e-9)
+    now = {name: math.degrees(r[f"{name}.angle"]) for name in ("boom", "stick", "bucket")}
+
+    def length(bucket: float) -> float:
+        first, second = pins(now | {"bucket": bucket}).cylinder["bucket"]
+        return abs(second - first)
+
+    slope = (length(now["bucket"] + 0.01) - length(now["bucket"] - 0.01)) / math.radians(0.02)
+    along = load_centre(load) * pins(now).turn["bucket"] * complex(math.cos(r["tilt.pitch"]), math.sin(r["tilt.pitch"]))
+    assert push[1] - push[0] == pytest.approx((load - 1.0) * G * along.real / slope, rel=BOUND)  # empty it weighs 1 kg
+
+
 OUT = {"boom": 20.0, "stick": -60.0, "bucket": -110.0}
 
 

@@ -1,0 +1,138 @@
+"""What the machine says when something happens: one test for each flag, and one for an alarm of the node."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from excavator_cases import P, rig, settle
+from work_cases import Work
+
+from plant.machines.excavator.site import PIPE
+from plant.soil.heap import scatter
+from plant.soil.model import BUCKET
+
+TOP = Path(__file__).resolve().parents[4]
+OUT = {"boom": 20.0, "stick": -70.0, "bucket": -110.0}
+
+
+def test_full_when_the_bucket_holds_no_more() -> None:
+    """Curled, with its heaped capacity in it, and not with a little less."""
+    r = rig(posture={"boom": 30.0, "stick": -90.0, "bucket": -118.0})
+    soil = r.plant.owner[1].content.soil  # type: ignore[index]
+    most = P["bucket.heaped"] / soil.kind.bulking
+    for share, flag in ((0.0, 0.0), (0.97, 0.0), (1.0, 1.0), (0.9, 0.0)):
+        soil.state.account[BUCKET] = share * most
+        r.step(3)
+        assert r["bucket.volume"] == pytest.approx(share * most, rel=1e-6)
+        assert r["flag.full"] == flag, share
+
+
+SHALLOW, RADIUS = -0.5, PIPE[2]  # [m]
+
+
+def over_a_pipe(pipe: bool) -> Work:
+    """The bucket over ground in which the pipe lies half a metre deep."""
+    posture = {"boom": 18.0, "stick": -68.0, "bucket": -15.0, "blade": -40.0, "outriggers": -40.0}
+    r = Work(pipe=pipe, x=PIPE[0][0] - 7.05, posture=posture)
+    for end in (r.content.soil.pipe.a, r.content.soil.pipe.b):
+        end[:, 2] = SHALLOW
+    return r
+
+
+def test_pipe_when_the_bucket_strikes_it() -> None:
+    """Teeth that are pressed down onto it strike it when they come to its upper side, and not before."""
+    r = over_a_pipe(True)
+    before = 0.0
+    for _ in range(500):
+        r.lead(0.01, {"right.y": 0.3})
+        if r["flag.pipe"] == 1.0:
+            break
+        before = r["teeth.z"]
+    assert r["flag.pipe"] == 1.0
+    assert before > SHALLOW - RADIUS
+    assert r["teeth.z"] < SHALLOW + RADIUS + 0.1
+    assert abs(r["teeth.x"] - PIPE[0][0]) < 1.0
+    r.lead(0.5, {"right.y": -1.0})
+    assert r["flag.pipe"] == 1.0  # it stays struck
+    r.reset()
+    assert r["flag.pipe"] == 0.0
+
+
+def test_no_pipe_no_flag() -> None:
+    r = over_a_pipe(False)
+    for _ in range(30):
+        r.lead(0.1, {"right.y": 0.3})
+    assert r["teeth.z"] < SHALLOW
+    assert r["flag.pipe"] == 0.0
+
+
+def test_overload_when_a_guided_cylinder_gives_way() -> None:
+    """With the counterweight of a crane, 16 t at the bucket need more than the relief pressure; 1 t does not."""
+    for load, flag in ((1_000.0, 0.0), (16_000.0, 1.0)):
+        r = rig(posture=OUT, parameters={"uppercarriage.mass": "40 t"})
+        mass, bucket = r.engine.content.model.body.mass, r.engine.index("bucket")
+        before = mass[bucket]
+        mass[bucket] += load
+        try:
+            r.hold(parking=1.0)
+            r.run(1.0)
+            r.hold(**{"right.y": -1.0})
+            r.run(0.7)
+        finally:
+            mass[bucket] = before
+        assert r["flag.overload"] == flag
+        assert (r["boom.pressure_a"] > 0.97 * P["pump.relief"]) == bool(flag)
+
+
+def test_a_fence_that_stands_nearby_holds_nobody_up() -> None:
+    """The margin of stability is that of the machine on its own feet, whether or not a fence takes part."""
+    alone, beside = rig(), rig(objects=24)
+    for r in (alone, beside):
+        r.hold(parking=1.0)
+        r.run(1.0)
+    crowd = beside.plant.owner[1].content.crowd  # type: ignore[index]
+    crowd.pose[0, :2] = 4.5, 0.0  # before its blade
+    for r in (alone, beside):
+        r.run(2.0)
+    assert beside["objects"] >= 1.0
+    assert beside["stability"] == pytest.approx(alone["stability"], rel=0.01)
+
+
+def test_a_full_truck_drives_off_and_an_empty_one_comes() -> None:
+    """Not while the bucket is over the bed; then all of its soil is in the account of what was hauled."""
+    r = Work(truck=True, posture={"boom": 46.0, "stick": -80.0, "bucket": -110.0, "swing": 81.0})
+    soil, ground, field = r.content.soil, r.content.ground, r.engine.content.scene.field
+    bed = next(g for g in r.plant.grids if g.name == "truck")
+    floor = bed.heights.copy()
+    given = 6.0  # [m^3] of bank volume, from nowhere
+    left = 0.0
+    for x in np.linspace(0.0, 3.0, 12):
+        left += scatter(soil, ground, field, x, 6.8, given / 12, 0.4, 40)
+    r.lead(2.0, {})
+    load, balance = r["truck.load"], r["soil.balance"]
+    assert balance == pytest.approx(given - left, rel=1e-9)
+    assert r["truck.trips"] == 0.0
+    assert r.goto(swing=0.2)
+    r.lead(1.0, {})
+    assert r["truck.trips"] == 1.0
+    assert r["truck.load"] == 0.0
+    assert r["soil.hauled"] * soil.kind.density == pytest.approx(load, rel=1e-9)
+    assert r["soil.balance"] == pytest.approx(balance, abs=1e-12)
+    assert (bed.heights == floor).all()
+    r.reset()
+    assert (r["truck.trips"], r["soil.hauled"]) == (0.0, 0.0)
+
+
+def test_crowded_when_more_are_near_than_there_are_bodies_for() -> None:
+    r = rig(objects=200)
+    settle(r, 1.0)
+    assert r["flag.crowded"] == 0.0
+    crowd = r.plant.owner[1].content.crowd  # type: ignore[index]
+    rows = 0.65 * np.arange(-4, 5)
+    spots = [(x, y) for x in (-4.2, 4.0, 6.2) for y in rows] + [(0.0, y) for y in (-3.5, -2.8, 2.8, 3.5)]
+    fences = np.flatnonzero(crowd.kind == 0)[: len(spots)]
+    crowd.pose[fences] = [(x, y, 0.0, 1.0, 0.0, 0.0, 0.0) for x, y in spots]
+    r.run(0.05)
+    assert r["flag.crowded"] == 1.0
+    r.reset()
+    assert r["flag.crowded"] == 0.0
