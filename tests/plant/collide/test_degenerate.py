@@ -164,6 +164,14 @@ def test_edges_along_edges() -> None:
         assert found.depth.max(initial=0.0) == pytest.approx(1.0 - offset.max(), abs=1e-9), offset
 
 
+def test_edges_along_edges_of_two_meshes() -> None:
+    """As the engine asks, with a margin: no less deep than the shortest way out, and no deeper than the next one."""
+    for offset, found in zip(OFFSETS, side_by_side(Mesh(*block(0.5, 0.5, 0.5)), 1e-3), strict=True):
+        assert is_sound(found, 1e-3)
+        shortest, following, _ = 1.0 - np.sort(offset)[::-1]
+        assert shortest - 1e-5 < found.depth.max(initial=0.0) < following + 1e-5, offset
+
+
 @pytest.mark.xfail(strict=True, reason="without a margin meshes whose faces lie in each other are not seen to touch")
 def test_edges_along_edges_of_two_meshes_without_a_margin() -> None:
     for found in side_by_side(Mesh(*block(0.5, 0.5, 0.5)), 0.0):
