@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from support import cli
+from support import cli, free_port
 
 from hilnode.config import load
 from plant.machines.excavator.cab import INPUTS
@@ -19,6 +20,21 @@ DEVICES = ("excavator-joysticks.toml", "excavator-plc.toml", "excavator-ecu.toml
 def test_it_is_accepted_as_it_stands(config: str) -> None:
     done = cli("check", FOLDER / config, seconds=240)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_it_runs_for_a_second(config: str, name: str, tmp_path: Path) -> None:
+    """Without its devices, which have twins or stay away; under a name and at ports of its own."""
+    text = (FOLDER / config).read_text()
+    text = re.sub(r'^name = ".*"$', f'name = "{name}"\nmax_overruns = 0', text, count=1, flags=re.MULTILINE)
+    text = text.replace("127.0.0.1:5020", f"127.0.0.1:{free_port()}")
+    bridge = f'bridge.commands = "tcp://127.0.0.1:{free_port()}"' if "ecu" in text else "bridge.enabled = false"
+    (tmp_path / "excavator-cycle.toml").write_text((FOLDER / "excavator-cycle.toml").read_text())
+    file = tmp_path / config
+    file.write_text(f"{bridge}\nweb.enabled = false\n{text}")
+    done = cli("run", file, "--for", "1", "--out", tmp_path / "run", seconds=240, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "running -> stopped" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("config", DEVICES)

@@ -1,10 +1,12 @@
 """What the machine says when something happens: one test for each flag, and one for an alarm of the node."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from excavator_cases import P, rig, settle
+from support import cli, free_port
 from work_cases import Work
 
 from plant.machines.excavator.site import PIPE
@@ -136,3 +138,18 @@ def test_crowded_when_more_are_near_than_there_are_bodies_for() -> None:
     assert r["flag.crowded"] == 1.0
     r.reset()
     assert r["flag.crowded"] == 0.0
+
+
+def test_an_alarm_is_raised_by_the_node(name: str, tmp_path: Path) -> None:
+    """Placed across a slope on which it must tip over, the node says so, with the alarm's name."""
+    text = (TOP / "configs" / "excavator-browser.toml").read_text()
+    assert 'name = "about to tip over"' in text
+    text = text.replace('name = "excavator"', f'name = "{name}"\nmax_overruns = 0', 1)
+    options = 'options = { terrain = "slope", slope = 40.0, heading = 90.0, objects = 0, truck = false }'
+    text = text.replace('kind = "excavator"\n', f'kind = "excavator"\n{options}\n', 1)
+    file = tmp_path / "tips.toml"
+    file.write_text(f'bridge.commands = "tcp://127.0.0.1:{free_port()}"\nweb.enabled = false\n{text}')
+    done = cli("run", file, "--free", "--for", "4", "--out", tmp_path / "run", seconds=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert any("about to tip over" in json.dumps(event) for event in events)
