@@ -40,6 +40,7 @@ def restart(e, start):
     d.contact.old_count[0] = 0
     d.bounded.kept[:] = 0
     d.row.force[:] = 0.0
+    d.row.pull[:] = 0.0
     d.status[PLACED] = 0
     s.asleep[:] = 0
     s.rested[:] = 0.0

@@ -165,7 +165,8 @@ def masses(load: float = 0.0, p: Parameters = P, **posture: float) -> Masses:
         ("link", arm.joint),
     ):
         link(name, p[f"{name}.mass"], pin + flat(p.point(f"{name}.com")) * arm.turn[name])
-    link("load", max(load, 1.0), arm.bucket + load_centre(load, p) * arm.turn["bucket"])
+    middle = load_centre(load if load > 0.0 else math.inf, p)  # an empty one is the body that waits for a load
+    link("load", max(load, 1.0), arm.bucket + middle * arm.turn["bucket"])
     return Masses(np.array([m for _, m, _ in found]), np.array([a for _, _, a in found]), [n for n, _, _ in found])
 
 

@@ -10,6 +10,7 @@ from work_cases import Work
 
 from plant.machines.excavator.parameters import Parameters
 from plant.machines.excavator.plant import SITE_SOIL
+from plant.soil.fill import STORE
 from plant.soil.kind import SoilKind
 from plant.soil.model import O_CAPACITY, O_FORCE_X
 
@@ -128,18 +129,22 @@ def test_digging_force_eq_3_23(dug: tuple[Work, list[Seen]]) -> None:
 
 
 def test_fill_eq_3_28(dug: tuple[Work, list[Seen]]) -> None:
-    """The bucket takes in what flows through its mouth, as long as enough has been cut."""
-    flown, taken = 0.0, 0.0
-    for s in dug[1]:
-        if s.heap > 0.0 or s.depth <= 0.02 or s.cut < 1e-3:
+    """The bucket takes in what flows through its mouth, as long as enough has been cut and no more than is stored."""
+    rig, seen = dug
+    flown, taken, compared = 0.0, 0.0, 0
+    for s in seen:
+        store = STORE * rig.content.soil.land.cell * s.depth * WIDTH
+        if s.heap > 0.0 or s.depth <= 0.02 or s.cut < 1e-3 or s.cut > 0.999 * store:
             continue
+        compared += 1
         rise = float(s.mouth[2])
         d_fill = np.minimum(-s.lip[:, 2] / rise if rise > 0 else REACH, REACH)  # eq. 3.25
         middle = s.lip_speed + (0.5 * d_fill / REACH)[:, None] * (s.hinge_speed - s.lip_speed)  # eq. 3.27
         flown += float(np.sum(np.maximum(-(middle @ s.inwards), 0.0) * d_fill) * WIDTH / SLICES * 1e-3)
         taken += s.volume - s.held
-    assert taken > 0.02
-    assert taken == pytest.approx(flown, rel=0.01)
+    assert compared > 2000
+    assert taken > 0.5
+    assert taken == pytest.approx(flown, rel=1e-6)
 
 
 def test_work_of_digging_is_the_integral_of_force_and_speed(dug: tuple[Work, list[Seen]]) -> None:

@@ -11,7 +11,7 @@ from support import cli, free_port
 from hilnode.config import load
 from plant.machines.excavator.cab import INPUTS
 
-FOLDER = Path(__file__).resolve().parent.parent / "configs"
+FOLDER = Path(__file__).resolve().parents[2] / "configs"
 CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml") if path.name != "excavator-cycle.toml")
 DEVICES = ("excavator-joysticks.toml", "excavator-plc.toml", "excavator-ecu.toml", "excavator-browser.toml")
 
