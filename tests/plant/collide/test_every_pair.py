@@ -53,7 +53,7 @@ CHUNK = 1000
 ASPECTS = ("sound", "hit", "depth", "normal", "surface", "motion")
 
 NEARLY = "the normal of cones that are a few millionths of their size apart is off by some milliradians"
-EVEN_DEPTHS = "of more than 8 points an earlier one stands for the deepest if it is as deep but for 1e-5 of their spread"
+EVEN_DEPTHS = "of more than 8 points an earlier one stands for the deepest if 1e-5 of their spread is the difference"
 LOST = "an overlap of 2 to 17 of 100,000 solids with a mesh is not seen, or seen where there is none"
 SHALLOW = "a rim that is in the ground by less than a hundredth of its size is not seen (40 of 100,000)"
 TURNED = "of 2 to 17 of 100,000 deep overlaps rounding decides which face holds a point"
