@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import queue
 import select
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,6 +88,7 @@ class EcuLane:
         self._connections = Connections(socket, self.note_refusal, keyed=keyed)
         self.seats: list[Seat] = [Seat(e, k, spec, self._schema) for k, e in enumerate(spec["ecus"])]
         self._by_identity: dict[bytes, Seat] = {}
+        self._gone: deque[bytes] = deque(maxlen=64)  # ECUs that have closed: what they sent before may come after
         self._reader = self._rows.reader(first=max(0, len(self._rows) - 1), batch=64)
         self._last: NDArray[np.int64] | None = None  # the newest row
         self._last_number = -1
@@ -162,6 +164,8 @@ class EcuLane:
                 return
             arrived = now()
             identity, seat, seq = frames[0].bytes, None, None
+            if identity in self._gone:  # it must not take the seat of the next one
+                continue
             try:
                 if len(frames) != 2:
                     raise Refused("malformed", "a message is one frame")
@@ -201,6 +205,7 @@ class EcuLane:
         for closed in self._connections.look():
             for seat in self.seats:
                 if seat.identity and seat.descriptor == closed:
+                    self._gone.append(seat.identity)
                     self._leave(seat)
 
     def _take(self, seat: Seat, frame: Frame, arrived: int) -> None:

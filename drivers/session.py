@@ -25,9 +25,8 @@ log = logging.getLogger("hilnode.drivers")
 
 FIRST_WAIT = 0.05  # [s] before the first new try; doubled each time
 LONGEST_WAIT = 0.5  # [s] so that a device is back within a second of being plugged in
-SOON_NS = 20_000  # a read that brings nothing sooner than this did not wait for its device
-MANY = 50  # such reads in a row: from then on the session waits in its place, for a thread of high priority must rest
-REST = 0.001  # [s]
+MANY = 50  # reads in vain, one after the other: from then on
+REST = 0.001  # [s] lie between two beginnings: a read that does not wait for its device must not take the CPU
 NOTICE = 0.01  # [s] a writer looks this often whether it is to end, and whether live values are still allowed
 
 # Plain integers: a member of an enum costs a microsecond where it is used as an index.
@@ -136,15 +135,14 @@ class Session:
     def _read_loop(self) -> None:
         values = np.array([s.default for s in self.driver.inputs])
         stamps = np.zeros(len(values), np.int64)
-        hasty = 0
+        vain = 0
         while number := self._ensure_open():
             began = self._words[IN_READ] = time.monotonic_ns()
             came = self._guarded(number, lambda: self._read(values, stamps))
             self._words[IN_READ] = 0
-            soon = time.monotonic_ns() - began < SOON_NS
-            hasty = 0 if came else min(hasty + 1, MANY) if soon else max(0, hasty - 5)  # one may have been interrupted
-            if hasty == MANY:
-                time.sleep(REST)
+            vain = 0 if came else min(vain + 1, MANY)
+            if vain == MANY and (left := REST - 1e-9 * (time.monotonic_ns() - began)) > 0.0:
+                time.sleep(left)
 
     def _read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
         """Whether values are to be had that were not there before, or not for certain."""
@@ -191,7 +189,7 @@ class Session:
             if live and wires.outbox is not None:
                 values[wires.used] = wires.outbox.take()[1]
             self._words[IN_WRITE] = time.monotonic_ns()
-            self._write_fails = not self._guarded(number, lambda live=live: self._write(values, live))  # type: ignore[misc]
+            self._guarded(number, lambda live=live: self._write(values, live))  # type: ignore[misc]
             self._words[IN_WRITE] = self._words[SENDING] = 0
             due = max(due + wires.period, time.monotonic())
             self._rest(due, live)
@@ -213,7 +211,12 @@ class Session:
         if live:
             self._at_safe = False
         self.driver.live = live
-        self.driver.write(values)
+        try:
+            self.driver.write(values)
+        except Exception:
+            self._write_fails = True  # before anything is said of it: a read must not make it good again
+            raise
+        self._write_fails = False
         if not live:
             self._at_safe = True
         now, words = time.monotonic_ns(), self._words

@@ -62,6 +62,7 @@ def timed_step(self, n, inputs, outputs, poses, took):
     t1 = now_ns()
     tire_wrenches(x.tires, x.ground, e.scene.field, state.pos, state.quat, state.vel, h, state.wrench)
     t2 = now_ns()
+    haul(x.hauling, x.soil, x.ground, e.scene.field, state.pos[b, 0], state.pos[b, 1])
     status = soil_step(
         x.soil, x.ground, e.scene.field, state.pos[b], e.data.frame.rot[b], state.vel[b], h, state.wrench[b]
     )
@@ -69,7 +70,6 @@ def timed_step(self, n, inputs, outputs, poses, took):
     _lay_heaps(x, e)
     _carry(e, x.load, x.soil.state.out[O_MASS])
     _lean(x.load, x.soil.state.out, state.quat[b], x.gravity, state.wrench[b])
-    haul(x.hauling, x.soil, x.ground, e.scene.field, state.pos[b, 0], state.pos[b, 1])
     tend_crowd(e, x.crowd)
     t4 = now_ns()
     status += call_stage(e.model.stage.step, x.engine, 1)

@@ -8,6 +8,7 @@ What a block's info string says is what happens to it:
     dbc file        written under the name that its version says
     toml file       written, for a block further down that runs it
     toml check      written; `hilnode check` must find it good
+    toml data       written as it stands: it is no config, but one names it
     console         every line after `$ ` is run (`> ` continues it) and must exit with 0;
                     every other line must stand in what was printed, whatever its numbers
     console loose   run as well, but what was printed is not compared
@@ -40,6 +41,7 @@ PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 GENERATED = TOP / "docs" / "config.md"  # by tools/config_docs.py, which has tests of its own
 VERBS = (
     *("python file", "python run", "c file", "dbc file", "toml file", "toml check"),
+    "toml data",
     *("console", "console loose", "sh", "text"),
 )
 VECTORS = ("hex", "json")
@@ -122,9 +124,9 @@ class Bench:
         (folder / "tools").symlink_to(TOP / "tools")  # pages start them from the top of the repository
         self.write("default.toml", (TOP / "configs" / "pendulum.toml").read_text("utf-8"))
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str, *, config: bool = True) -> None:
         """Write a file with private names in it."""
-        if name.endswith(".toml"):
+        if name.endswith(".toml") and config:
             text = self._private_config(text)
         (self.folder / name).write_text(self._private(text), "utf-8")
 
@@ -176,7 +178,7 @@ class Bench:
         language = block.info.split(" ")[0]
         name = block.file or f"snippet_{self._count}.{'py' if language == 'python' else language}"
         if language in ("python", "c", "dbc", "toml"):
-            self.write(name, block.text)
+            self.write(name, block.text, config=block.info != "toml data")
         if block.info == "python run":
             self._run(block, f"python {name}")
         elif block.info == "sh":

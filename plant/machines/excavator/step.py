@@ -3,8 +3,8 @@
 cab         levers within their ranges                                   cab.py
 drives      goals of cylinders, swing, steering, wheels, tools           drives.py
 tires       forces on the wheels, from where they are now                plant/tires
+hauling     a full truck drives off, before the soil is counted          hauling.py
 soil        digging, filling, dumping; force on the bucket, its load     plant/soil
-hauling     a full truck drives off                                      hauling.py
 crowd       fences and cones that come near                              plant/crowd.py
 engine      one step of the multibody system, spook or ali3p
 gauges      outputs, stability, flags, arrows                            gauges.py
@@ -201,13 +201,13 @@ def step(self, n, params, inputs, outputs, poses):
     tire_wrenches(x.tires, x.ground, e.scene.field, state.pos, state.quat, state.vel, h, state.wrench)
     b = x.gauges.bucket
     frame, wrench = e.data.frame.rot[b], state.wrench[b]
+    haul(x.hauling, x.soil, x.ground, e.scene.field, state.pos[b, 0], state.pos[b, 1])
     status = soil_step(x.soil, x.ground, e.scene.field, state.pos[b], frame, state.vel[b], h, wrench)
     if status != OK:
         return status
     _lay_heaps(x, e)
     _carry(e, x.load, x.soil.state.out[O_MASS])
     _lean(x.load, x.soil.state.out, state.quat[b], x.gravity, wrench)
-    haul(x.hauling, x.soil, x.ground, e.scene.field, state.pos[b, 0], state.pos[b, 1])
     tend_crowd(e, x.crowd)
     status = call_stage(e.model.stage.step, x.engine, 1)
     if status != OK:
