@@ -42,15 +42,9 @@ def driving(browser: Browser, driven: RealNode) -> Iterator[Page]:
 
 
 def take(page: Page) -> None:
-    """Take the controls, and again if a page that is just being set up loses them for being silent."""
     page.wait("!document.querySelector('.take').disabled")
-    for _ in range(5):
-        page.click_on(".take")
-        page.wait("document.querySelector('.holder').textContent.startsWith('You hold')")
-        time.sleep(1.5)
-        if page.run("document.querySelector('.operator').classList.contains('driving')"):
-            return
-    raise AssertionError("the page cannot keep the controls")
+    page.click_on(".take")
+    page.wait("document.querySelector('.operator').classList.contains('driving')")
 
 
 def lift(page: Page, node: RealNode) -> None:
