@@ -5,10 +5,11 @@
     python tools/bench_drivers.py --seconds 3      shorter runs
 
 Prints a table; exit code 1 if a row misses its bound. The devices (kernel terminals, sockets, a Modbus server of
-pyModbusTCP, an NI gRPC device server) live in processes of their own. Their unevenness is in the periods too, and so is
-the machine's: beside them stands a process that does nothing but sleep a millisecond at a time, kept off the tick's CPU
-as the drivers are. Read the periods on a machine where that one is even, and no time on one whose hypervisor gives its
-CPUs to others: how much it took is a row too. A driver more is one entry in `DRIVERS`.
+pyModbusTCP, an NI gRPC device server) live in processes of their own. A real device needs no CPU of the PC, so these
+stay off the tick's, and come before the drivers on those that are left. What unevenness they still have is in the
+periods too, and so is the machine's: beside them stands a process that does nothing but sleep a millisecond at a time,
+on the CPUs of the drivers and with their priority. Read the periods on a machine where that one is even, and no time on
+one whose hypervisor gives its CPUs to others: how much it took is a row too. A driver more is one entry in `DRIVERS`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from rich.table import Table
 
 from hilnode.health import BUCKETS, READS, H, Records, bucket, get_text, lower_edge
 from hilnode.lockfree.ring import Ring
-from hilnode.realtime import keep_off
+from hilnode.realtime import keep_off, make_thread_hard
 from hilnode.row import HEADER, Col, Flag
 
 PERIOD_US = 1000.0
@@ -50,6 +51,8 @@ AWAY = 0.7  # [s] the plug is out
 DEFAULT = -7.0  # what a stale input becomes; the device says other numbers
 ROUNDS = 3
 START = b"\xaa\x55"
+DRIVER_PRIORITY = 20  # as node.driver_priority has it by default
+DEVICE_PRIORITY = 30  # a device's clock does not wait for a driver
 
 SERIAL = """
 kind = "serial"
@@ -182,12 +185,14 @@ DEVICES: dict[str, Callable[[], Any]] = {
 
 def serve(names: list[str]) -> None:
     """Print where each device is, then be them until the end of standard input."""
+    stand_aside(DEVICE_PRIORITY)
     print(json.dumps([DEVICES[n]() for n in names]), flush=True)
     sys.stdin.read()
 
 
 def gauge(count: int) -> None:
     """Numbered frames at any phase of the tick; after them, when each was written."""
+    stand_aside(DEVICE_PRIORITY)
     device, path = terminal()
     print(json.dumps(path), flush=True)
     sys.stdin.readline()
@@ -219,6 +224,7 @@ def plug(folder: str, times: int) -> None:
             time.sleep(max(0.0, due - time.monotonic()))
             put(device, framed(1.0))
 
+    stand_aside(DEVICE_PRIORITY)
     device, cable = plug_in()
     print(json.dumps(str(path)), flush=True)
     sys.stdin.readline()
@@ -236,9 +242,16 @@ def plug(folder: str, times: int) -> None:
     sys.stdin.read()
 
 
+def stand_aside(priority: int) -> None:
+    """Keep this process, and what it starts, off the tick's CPU, with such a priority on the others."""
+    keep_off(CPU)
+    for line in make_thread_hard(-1, priority):
+        print(line, file=sys.stderr)
+
+
 def sleeper() -> None:
     """Sleep on a grid of milliseconds until the end of standard input; then the periods' histogram."""
-    keep_off(CPU)
+    stand_aside(DRIVER_PRIORITY)
     ended, counts, last = threading.Event(), [0] * BUCKETS, time.monotonic_ns()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     due = time.monotonic()
