@@ -5,6 +5,7 @@ The first thing to connect on a new bench: it shows the path from a plant output
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from drivers.base import Driver, OptionError, refuse_unknown
 from hilnode.signals import Signal
+
+WAIT = 0.05  # [s] a read waits this long for what is written
 
 
 class Loopback(Driver):
@@ -38,8 +41,13 @@ class Loopback(Driver):
         self.outputs = tuple(Signal(f"out.{k}") for k in range(count))
         self._delay_ns = int(delay * 1e6)
         self._cable: deque[tuple[int, NDArray[np.float64]]] = deque(maxlen=20_000)
+        self._bell = threading.Lock()  # a lock as a bell: the reader takes it and waits, the writer lets it go
 
     def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
+        if not self._cable:
+            self._bell.acquire(timeout=WAIT)
+        elif (wait := self._cable[0][0] - time.monotonic_ns()) > 0:
+            time.sleep(min(wait * 1e-9, WAIT))
         now = time.monotonic_ns()
         arrived = 0
         while self._cable and self._cable[0][0] <= now:
@@ -47,9 +55,9 @@ class Loopback(Driver):
             arrived += 1
         if arrived:
             stamps[:] = now
-        else:
-            time.sleep(0.0005)
         return arrived
 
     def write(self, values: NDArray[np.float64]) -> None:
         self._cable.append((time.monotonic_ns() + self._delay_ns, values.copy()))
+        if self._bell.locked():
+            self._bell.release()

@@ -5,40 +5,33 @@
     python tools/bench_drivers.py --seconds 3      shorter runs
 
 Prints a table; exit code 1 if a row misses its bound. The devices (kernel terminals, sockets, a Modbus server of
-pyModbusTCP, an NI gRPC device server) live in processes of their own. A real device needs no CPU of the PC, so these
-stay off the tick's, and come before the drivers on those that are left. What unevenness they still have is in the
-periods too, and so is the machine's: beside them stands a process that does nothing but sleep a millisecond at a time,
-on the CPUs of the drivers and with their priority. Read the periods on a machine where that one is even, and no time on
-one whose hypervisor gives its CPUs to others: how much it took is a row too. A driver more is one entry in `DRIVERS`.
+pyModbusTCP, an NI gRPC device server: `tools/bench_devices.py`) stay off the tick's CPU and come before the drivers on
+those that are left. What unevenness they have is in the periods too, and so is the machine's: beside them stands a
+process that does nothing but sleep a millisecond at a time, on the CPUs of the drivers and with their priority. Read
+the periods on a machine where that one is even, and no time on one whose hypervisor gives its CPUs to others: how much
+it took is a row too. A driver more is one entry in `DRIVERS`.
 """
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
-import random
 import re
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_node import CPU, TOOLS, Row, console, log_of, node, running
+from bench_node import TOOLS, Row, console, log_of, node, running
 from rich.table import Table
 
-from hilnode.health import BUCKETS, READS, H, Records, bucket, get_text, lower_edge
+from hilnode.health import BUCKETS, READS, H, Records, get_text, lower_edge
 from hilnode.lockfree.ring import Ring
-from hilnode.realtime import keep_off, make_thread_hard
 from hilnode.row import HEADER, Col, Flag
 
 PERIOD_US = 1000.0
@@ -47,12 +40,8 @@ UNEVEN = 0.20  # p99 of a driver's period error
 LATE_US = 300.0  # a byte may come this much later than a period, into a tick's inputs
 STALE_MS = 20.0  # an input of the row `unplug` is stale at this age
 BACK_MS = 1000.0  # values flow again so soon after the plug is in
-AWAY = 0.7  # [s] the plug is out
 DEFAULT = -7.0  # what a stale input becomes; the device says other numbers
 ROUNDS = 3
-START = b"\xaa\x55"
-DRIVER_PRIORITY = 20  # as node.driver_priority has it by default
-DEVICE_PRIORITY = 30  # a device's clock does not wait for a driver
 
 SERIAL = """
 kind = "serial"
@@ -100,175 +89,17 @@ DRIVERS: dict[str, tuple[str, str]] = {
     "twin_a": ("", TWIN),
     "twin_b": ("", TWIN),
 }
-"""Name, the device it needs (see `DEVICES`), and its table with {port} for where that is."""
-
-
-# -- the devices, in a process of their own ---------------------------------------------------------------------------
-
-
-def at_1_khz(say: Callable[[int], object]) -> None:
-    """Say something every millisecond, on a grid, for ever."""
-    due, number = time.monotonic(), 0
-    while True:
-        due = max(due + 0.001, time.monotonic() - 0.01)
-        time.sleep(max(0.0, due - time.monotonic()))
-        number += 1
-        say(number)
-
-
-def framed(value: float) -> bytes:
-    body = START + struct.pack("<d", value)
-    return body + bytes([sum(body) & 255])
-
-
-def terminal() -> tuple[int, str]:
-    """The device's end, and the path of the other."""
-    device, cable = os.openpty()
-    tty.setraw(cable)
-    os.set_blocking(device, False)
-    return device, os.ttyname(cable)
-
-
-def put(device: int, data: bytes) -> None:
-    """What nobody reads is lost, as on a wire."""
-    try:
-        os.write(device, data)
-    except BlockingIOError:
-        return
-
-
-def serial_device() -> str:
-    device, path = terminal()
-    start(lambda n: put(device, framed(n * 1e-3)))
-    return path
-
-
-def udp_device() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    start(lambda n: out.sendto(struct.pack("<d", n * 1e-3), ("127.0.0.1", port)))
-    return port
-
-
-def modbus_device() -> int:
-    from pyModbusTCP.server import ModbusServer
-
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    ModbusServer("127.0.0.1", port, no_block=True).start()
-    return port
-
-
-def daq_device() -> int:
-    """NI's gRPC device server with a make-believe card, in a process of its own: it is as busy as a driver."""
-    made = subprocess.Popen(
-        [sys.executable, str(TOOLS / "ni_server.py"), "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
-    atexit.register(made.kill)
-    assert made.stdout is not None
-    return int(made.stdout.readline().rpartition(":")[2])
-
-
-def start(say: Callable[[int], object]) -> None:
-    threading.Thread(target=at_1_khz, args=(say,), daemon=True).start()
-
-
-DEVICES: dict[str, Callable[[], Any]] = {
-    "serial": serial_device,
-    "udp": udp_device,
-    "modbus": modbus_device,
-    "daq": daq_device,
-}
-
-
-def serve(names: list[str]) -> None:
-    """Print where each device is, then be them until the end of standard input."""
-    stand_aside(DEVICE_PRIORITY)
-    print(json.dumps([DEVICES[n]() for n in names]), flush=True)
-    sys.stdin.read()
-
-
-def gauge(count: int) -> None:
-    """Numbered frames at any phase of the tick; after them, when each was written."""
-    stand_aside(DEVICE_PRIORITY)
-    device, path = terminal()
-    print(json.dumps(path), flush=True)
-    sys.stdin.readline()
-    dice, times = random.Random(1), []
-    for n in range(1, count + 1):
-        time.sleep(0.0015 + 0.002 * dice.random())
-        frame = framed(n * 1e-3)
-        times.append(time.monotonic_ns())
-        put(device, frame)
-    print(json.dumps(times), flush=True)
-    sys.stdin.read()
-
-
-def plug(folder: str, times: int) -> None:
-    """A device that sends at 1 kHz and is pulled out and put back again and again; after that, when [ns]."""
-    path, pulled, put_in = Path(folder) / "port", [], []
-
-    def plug_in() -> tuple[int, int]:
-        ends = os.openpty()
-        tty.setraw(ends[1])
-        os.set_blocking(ends[0], False)
-        path.symlink_to(os.ttyname(ends[1]))
-        return ends
-
-    def say(device: int, seconds: float) -> None:
-        end = due = time.monotonic()
-        while due < end + seconds:
-            due += 0.001
-            time.sleep(max(0.0, due - time.monotonic()))
-            put(device, framed(1.0))
-
-    stand_aside(DEVICE_PRIORITY)
-    device, cable = plug_in()
-    print(json.dumps(str(path)), flush=True)
-    sys.stdin.readline()
-    for _ in range(times):
-        say(device, 0.5)
-        path.unlink()
-        os.close(cable)
-        os.close(device)
-        pulled.append(time.monotonic_ns())
-        time.sleep(AWAY)
-        put_in.append(time.monotonic_ns())
-        device, cable = plug_in()
-        say(device, 1.0)
-    print(json.dumps([pulled, put_in]), flush=True)
-    sys.stdin.read()
-
-
-def stand_aside(priority: int) -> None:
-    """Keep this process, and what it starts, off the tick's CPU, with such a priority on the others."""
-    keep_off(CPU)
-    for line in make_thread_hard(-1, priority):
-        print(line, file=sys.stderr)
-
-
-def sleeper() -> None:
-    """Sleep on a grid of milliseconds until the end of standard input; then the periods' histogram."""
-    stand_aside(DRIVER_PRIORITY)
-    ended, counts, last = threading.Event(), [0] * BUCKETS, time.monotonic_ns()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-    due = time.monotonic()
-    while not ended.is_set():
-        due = max(due + 0.001, time.monotonic())
-        time.sleep(max(0.0, due - time.monotonic()))
-        now = time.monotonic_ns()
-        counts[bucket(now - last)] += 1
-        last = now
-    print(json.dumps(counts), flush=True)
+"""Name, the device it needs (see `bench_devices.DEVICES`), and its table with {port} for where that is."""
 
 
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """This file in a process of its own; ended at the end."""
+    """A program of `bench_devices.py` in a process of its own; ended at the end."""
     made = subprocess.Popen(
-        [sys.executable, __file__, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(TOOLS / "bench_devices.py"), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield made
@@ -457,13 +288,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["serve"]:
-        serve(sys.argv[2:])
-    elif sys.argv[1:2] == ["sleeper"]:
-        sleeper()
-    elif sys.argv[1:2] == ["gauge"]:
-        gauge(int(sys.argv[2]))
-    elif sys.argv[1:2] == ["plug"]:
-        plug(sys.argv[2], int(sys.argv[3]))
-    else:
-        sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -50,7 +50,6 @@ def test_a_delay_is_kept():
     cable = Loopback("cable", {"delay_ms": 50})
     written = time.monotonic_ns()
     cable.write(np.array([1.0]))
-    assert read(cable) is None or time.monotonic_ns() - written >= 50e6
     wait_for(lambda: read(cable) == [1.0], "the delayed value", 5.0)
     assert time.monotonic_ns() - written >= 50e6
 
