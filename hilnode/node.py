@@ -391,8 +391,13 @@ class Node(Operate):
             live=lambda: self.control.live,
             period=self.config.drivers[name].period_ms * 1e-3,
             spare=real if driver is twin else twin,
-            priority=min(self.config.node.driver_priority, max(0, self.config.node.priority - 1)),
+            priority=self.driver_priority,
         )
+
+    @property
+    def driver_priority(self) -> int:
+        """SCHED_FIFO for the threads of drivers: below the tick's."""
+        return min(self.config.node.driver_priority, max(0, self.config.node.priority - 1))
 
     def _safe(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Safe value of every output channel of a driver: the config's where it maps one, else the channel's own."""

@@ -111,6 +111,17 @@ def make_thread_hard(cpu: int, priority: int) -> list[str]:
     return refused
 
 
+def keep_pace(priority: int) -> None:
+    """Give the calling thread SCHED_FIFO if that is permitted; what it starts is ordinary again.
+
+    For a thread that takes Python's lock beside threads of that priority: an ordinary one that is put aside while it
+    holds the lock makes all of them wait.
+    """
+    if priority > 0:
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+
+
 def keep_off(cpu: int) -> None:
     """Keep the calling thread, and threads and children it makes from now on, away from the tick's CPU."""
     if cpu >= 0:

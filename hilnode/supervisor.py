@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from hilnode.control import Word
 from hilnode.events import Happening, Teller
 from hilnode.health import Health
+from hilnode.realtime import keep_pace
 from hilnode.row import State
 from hilnode.tick.layout import Answer, Cause, Event
 
@@ -44,6 +45,7 @@ class Supervisor:
         self._scripts: list[_Script] = []
         self._starter = _Starter(node, self._say) if node.config.node.autostart else None
         self._stopping = threading.Event()
+        self._has_script = threading.Event()
         self._file: TextIO | None = None
         self._thread = threading.Thread(target=self._look_after, name="supervisor", daemon=True)
         self._script_thread = threading.Thread(target=self._run_scripts, name="scripts", daemon=True)
@@ -58,6 +60,7 @@ class Supervisor:
     def stop(self) -> None:
         """End after a last look; harmless if never started."""
         self._stopping.set()
+        self._has_script.set()
         for thread in (self._thread, self._script_thread):
             if thread.ident:
                 thread.join(2.0)
@@ -67,13 +70,16 @@ class Supervisor:
         if steps < 1:
             raise ValueError(f"a script can run every 1 or more steps, not every {steps}")
         self._scripts.append(_Script(steps, script))
+        self._has_script.set()
 
     def _run_scripts(self) -> None:
+        self._has_script.wait()
         while not self._stopping.wait(LOOK_EVERY):
             for script in self._scripts:
                 script.call(self._node.steps)
 
     def _look_after(self) -> None:
+        keep_pace(self._node.driver_priority)
         if self._node.directory:
             with self._writing():
                 self._file = (self._node.directory / "events.jsonl").open("a")

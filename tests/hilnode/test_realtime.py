@@ -224,6 +224,26 @@ def test_make_thread_hard_gives_the_priority_asked_for() -> None:
     assert told == [[], True, 7, len(os.sched_getaffinity(0))]
 
 
+def test_keep_pace_is_not_passed_on_to_what_the_thread_starts() -> None:
+    told = apart("""
+        import subprocess
+        import sys
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        except PermissionError:
+            tell(None)
+        else:
+            realtime.keep_pace(7)
+            mine = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, os.sched_getparam(0).sched_priority
+            ask = [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]
+            tell([*mine, int(subprocess.run(ask, capture_output=True, text=True).stdout)])
+    """)
+    if told is None:
+        pytest.skip("SCHED_FIFO is not permitted here")
+    assert told == [os.SCHED_FIFO, 7, os.SCHED_OTHER]
+
+
 def test_make_thread_hard_says_what_was_refused_and_goes_on() -> None:
     refused, policy, allowed = apart("""
         resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
