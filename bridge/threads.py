@@ -6,6 +6,8 @@ One that has lost a thread looks alive from outside and serves nobody; one that 
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
 import threading
 import traceback
@@ -24,3 +26,21 @@ def die_together() -> None:
         os._exit(FAILED)
 
     threading.excepthook = end
+
+
+def die_with_terminal() -> None:
+    """From now on the end of the terminal is the end of the process.
+
+    The kernel sees to that only where it is the controlling terminal; elsewhere a screen that nobody sees would be
+    drawn for ever.
+    """
+    if not sys.stdin.isatty():
+        return
+    gone = select.poll()
+    gone.register(sys.stdin.fileno(), 0)  # a hang-up is told in any case
+
+    def end() -> None:
+        gone.poll()
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    threading.Thread(target=end, name="terminal", daemon=True).start()

@@ -28,6 +28,7 @@ from bridge.monitor.follower import Follower
 from bridge.monitor.model import PICTURES, Model
 from bridge.monitor.panels import Panel
 from bridge.monitor.table import ValueTable
+from bridge.threads import die_with_terminal
 
 SLOW = 5  # pictures to one of the panels that need not hurry
 COMMANDS = ("do", "run_it", "force", "release")  # actions that change something, except the trip
@@ -183,5 +184,6 @@ class Monitor(App[None]):
 
 
 def watch(endpoint: str, key: ClientKey | None = None) -> None:
-    """Show the node until the user leaves."""
+    """Show the node until the user leaves, or the terminal is gone."""
+    die_with_terminal()
     Monitor(endpoint, key).run()

@@ -249,17 +249,36 @@ def test_the_monitor_waits_for_a_node_and_takes_the_next_one(tmp_path):
     on_screen(endpoint, act)
 
 
+def in_a_terminal(endpoint: str, slave: int) -> subprocess.Popen[bytes]:
+    """The monitor in a terminal of the old kind: TERM=xterm, 80 x 24."""
+    ioctl(slave, TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLORTERM", "TERM")} | {"TERM": "xterm"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "hilnode.cli", "monitor", endpoint],
+        stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_a_terminal_that_is_gone_ends_it():
+    """Whether there is a node or not: a connection that drops must not leave a monitor behind that draws for ever."""
+    master, slave = pty.openpty()
+    process = in_a_terminal("tcp://127.0.0.1:9", slave)
+    os.close(slave)
+    try:
+        assert os.read(master, 1)  # it has begun to draw
+        os.close(master)
+        assert process.wait(20) == -signal.SIGHUP
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_real_terminal_of_the_old_kind(fresh):
     """TERM=xterm, 80 x 24, no mouse: the screen comes, F9 trips, Ctrl-Q leaves."""
     fresh.arm()
     fresh.run()
     master, slave = pty.openpty()
-    ioctl(slave, TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLORTERM", "TERM")} | {"TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hilnode.cli", "monitor", fresh.endpoint],
-        stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True,
-    )  # fmt: skip
+    process = in_a_terminal(fresh.endpoint, slave)
     os.close(slave)
     seen = bytearray()
 
