@@ -70,7 +70,9 @@ SAYS_WHERE = """
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-def test_it_never_runs_on_the_cpu_of_the_tick_also_when_it_is_started_again(start: Start, clock: SimpleNamespace) -> None:
+def test_it_never_runs_on_the_cpu_of_the_tick_also_when_it_is_started_again(
+    start: Start, clock: SimpleNamespace
+) -> None:
     """Whatever the thread may do that starts it: before a helper has read its first line it is off that CPU."""
     allowed = os.sched_getaffinity(0)
     child = start(SAYS_WHERE, {"cpu": max(allowed)}, revive=True)
