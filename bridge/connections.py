@@ -101,6 +101,17 @@ def address(handle: sockets.socket | None) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def sender(frame: zmq.Frame) -> str:
+    """Who sent it: the name of the key, or the address where there are no keys."""
+    for key in ("User-Id", "Peer-Address"):
+        try:
+            if name := frame.get(key):
+                return str(name)
+        except zmq.ZMQError:
+            continue
+    return SOMEBODY
+
+
 def _has_more(handle: sockets.socket) -> bool:
     """Whether something came that was not read."""
     try:

@@ -25,7 +25,7 @@ import zmq
 from numpy.typing import NDArray
 
 from bridge.audit import Audit
-from bridge.connections import Connections
+from bridge.connections import Connections, sender
 from bridge.ecu_seat import Seat
 from bridge.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
 from bridge.foreign import shown
@@ -184,7 +184,7 @@ class EcuLane:
 
     def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat | None:
         """Somebody who has no seat yet gets one; None if it has closed since: what it sent before takes no seat."""
-        name, user, descriptor = message.get("ecu"), _user(frame), int(frame.get(zmq.SRCFD))
+        name, user, descriptor = message.get("ecu"), sender(frame), int(frame.get(zmq.SRCFD))
         if not self._is_allowed(user):
             raise Refused("unauthorised", f"an ECU needs the role {NEEDED.name.lower()}, {user} has not got it")
         found = [s for s in self.seats if name in (None, s.name)]
@@ -245,7 +245,7 @@ class EcuLane:
     def _refuse(self, identity: bytes, seat: Seat | None, error: Refused, frame: zmq.Frame, seq: int | None) -> None:
         for s in [seat] if seat else self.seats:
             s.refused()
-        self._audit.refused(seat.user if seat else _user(frame), error.reason, str(error), self._control[Word.TICK])
+        self._audit.refused(seat.user if seat else sender(frame), error.reason, str(error), self._control[Word.TICK])
         try:
             self._socket.send_multipart([identity, refusal(error.reason, str(error), seq)], zmq.NOBLOCK)
         except zmq.ZMQError:  # it has gone, or does not read
@@ -327,14 +327,3 @@ def _row_words(row: NDArray[np.int64] | None, dt_ns: int) -> dict[str, Any]:
 
 
 _STATES: Sequence[str] = [s.name.lower() for s in State]
-
-
-def _user(frame: zmq.Frame) -> str:
-    """Who sent it: the name of the key, or the address where there are no keys."""
-    for key in ("User-Id", "Peer-Address"):
-        try:
-            if name := frame.get(key):
-                return str(name)
-        except zmq.ZMQError:
-            continue
-    return "somebody"

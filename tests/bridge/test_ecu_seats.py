@@ -31,7 +31,7 @@ from hilnode.row import Col, State
 
 
 class Ecu:
-    """An ECU with a connection of its own, closed at the end at the latest; `name` is its routing id, if it gives itself one."""
+    """An ECU with a connection of its own, closed at the end at the latest; `name`: the routing id it gives itself."""
 
     def __init__(self, lab: "Lab", name: bytes = b"") -> None:
         self._context = zmq.Context()
