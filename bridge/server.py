@@ -97,7 +97,7 @@ class Bridge:
             local={
                 "schema": self.publisher.describe,
                 "scene": lambda: {"shapes": spec["scene"]},
-                "rate": self.publisher.set_rate,
+                "rate": self.publisher.rates.set,
                 "terrain": self.publisher.sights.terrain,
                 "props": self.publisher.sights.props,
                 "clock": lambda: {"time": time.monotonic(), "tick": self.publisher.control[Word.TICK]},
