@@ -31,12 +31,18 @@ class Gate:
     def __init__(self, folder: Path) -> None:
         self.context = zmq.Context()
         socket = bound(self.context, None, zmq.ROUTER, "bridge.ecu", "tcp://127.0.0.1:*")
-        self.endpoint, self._audit = socket.getsockopt_string(zmq.LAST_ENDPOINT), folder / "audit.jsonl"
-        self.porter = EcuPorter(socket, PUBLISH, Audit(self._audit), lambda: 42)
+        self.endpoint, self._file = socket.getsockopt_string(zmq.LAST_ENDPOINT), folder / "audit.jsonl"
+        self._audit = Audit(self._file)
+        self.porter = EcuPorter(socket, PUBLISH, self._audit, lambda: 42)
         self.porter.start()
 
+    def close(self) -> None:
+        self.porter.close()
+        self._audit.close(0)
+        self.context.term()
+
     def audit(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self._audit.read_text().splitlines()]
+        return [json.loads(line) for line in self._file.read_text().splitlines()]
 
     def ask(self, body: bytes) -> dict[str, object]:
         with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
@@ -51,8 +57,7 @@ class Gate:
 def gate(tmp_path: Path) -> Iterator[Gate]:
     made = Gate(tmp_path)
     yield made
-    made.porter.close()
-    made.context.term()
+    made.close()
 
 
 def refusal(ecu: Ecu) -> str:
