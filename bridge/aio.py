@@ -119,6 +119,10 @@ class Node(Verbs[Awaitable[int]]):
         """State, tick, step, timing and drivers."""
         return without_envelope(await self.ask("status"))
 
+    async def set_rate(self, hz: float, topic: str = "state") -> float:
+        """Messages per second of `state`, `timing`, `driver` or `ecu`, for all who subscribe: what it came to."""
+        return float((await self.ask("rate", hz=float(hz), topic=topic))["hz"])
+
     async def load_session(self, **tables: Any) -> dict[str, Any]:
         """Parameters, forces, faults and stimuli at once; answers the slots."""
         return without_envelope(await self.ask("session", **tables))

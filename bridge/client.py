@@ -88,6 +88,10 @@ class Node(Verbs[int]):
         """State, tick, step, timing and drivers."""
         return without_envelope(self.ask("status"))
 
+    def set_rate(self, hz: float, topic: str = "state") -> float:
+        """Messages per second of `state`, `timing`, `driver` or `ecu`, for all who subscribe: what it came to."""
+        return float(self.ask("rate", hz=float(hz), topic=topic)["hz"])
+
     def load_session(self, **tables: Any) -> dict[str, Any]:
         """Parameters, forces, faults and stimuli at once; answers the slots."""
         return without_envelope(self.ask("session", **tables))

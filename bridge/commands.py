@@ -21,7 +21,7 @@ import msgpack
 import zmq
 
 from bridge.audit import Audit
-from bridge.connections import Connections
+from bridge.connections import Connections, sender
 from bridge.foreign import shown, unpack_map
 from bridge.requests import LARGEST, OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
 from hilnode.door import NotAnswered
@@ -173,7 +173,7 @@ class CommandServer:
     def _take(self, frames: list[zmq.Frame]) -> None:
         """One message: begin to carry it out, or refuse it."""
         route = [f.bytes for f in frames[:1]]
-        who, ident = self._name(frames[-1]), None
+        who, ident = sender(frames[-1]), None
         try:
             if len(frames) == 3 and len(frames[1]) == 0:
                 route.append(b"")  # a REQ socket puts an empty frame before its message
@@ -237,16 +237,6 @@ class CommandServer:
         client.last = seq
         self._clients.move_to_end(identity)
         return client
-
-    def _name(self, frame: zmq.Frame) -> str:
-        """Who sent it: the name of the key, or the address where there are no keys."""
-        for key in ("User-Id", "Peer-Address"):
-            try:
-                if name := frame.get(key):
-                    return str(name)
-            except zmq.ZMQError:
-                continue
-        return "somebody"
 
     def _role(self, who: str) -> Role:
         if self._role_of is None:

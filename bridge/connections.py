@@ -58,6 +58,16 @@ class Connections:
                 self.open[descriptor] = sockets.socket(fileno=os.dup(descriptor))
         return self.open.get(descriptor)
 
+    def is_closed(self, descriptor: int) -> bool:
+        """Whether no connection has it any more; right after a look, and until the next one comes."""
+        if descriptor in self.open:
+            return False
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            return True
+        return False  # it is open, though there was no room for a handle of our own
+
     def _forget(self, descriptor: int) -> None:
         failed, self._failed = self._failed, False
         handle = self.open.pop(descriptor, None)
@@ -89,6 +99,17 @@ def address(handle: sockets.socket | None) -> str:
     except (OSError, ValueError):  # it is gone, or has no address
         return SOMEBODY
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def sender(frame: zmq.Frame) -> str:
+    """Who sent it: the name of the key, or the address where there are no keys."""
+    for key in ("User-Id", "Peer-Address"):
+        try:
+            if name := frame.get(key):
+                return str(name)
+        except zmq.ZMQError:
+            continue
+    return SOMEBODY
 
 
 def _has_more(handle: sockets.socket) -> bool:

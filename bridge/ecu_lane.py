@@ -25,7 +25,7 @@ import zmq
 from numpy.typing import NDArray
 
 from bridge.audit import Audit
-from bridge.connections import Connections
+from bridge.connections import Connections, sender
 from bridge.ecu_seat import Seat
 from bridge.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
 from bridge.foreign import shown
@@ -43,6 +43,7 @@ PATIENCE_NS = 20_000_000  # without a row for so long: none is due
 LOOK_NS = 10_000_000  # between two looks at the node and its watchdog
 REPORT_NS = 200_000_000  # between two reports on each line
 NEEDED = Role.OPERATE  # for what an ECU does
+OWN_NAMES = b"\0"  # how ZeroMQ begins the name of a connection that has none of its own: each is given once
 RUNNING, LOCKSTEP = int(State.RUNNING), "lockstep"
 
 
@@ -172,6 +173,8 @@ class EcuLane:
                 message = unpack(frames[1].buffer)
                 seq = message.get("seq") if type(message.get("seq")) is int else None
                 seat = self._by_identity.get(identity) or self._take_seat(identity, frames[1], message)
+                if seat is None:  # its sender has closed since
+                    continue
                 self._take(seat, frame_of(message, seat.channels), arrived)
             except Refused as error:
                 self._refuse(identity, seat, error, frames[-1], seq)
@@ -179,8 +182,9 @@ class EcuLane:
                 refused = Refused("malformed", f"it can not be read: {type(error).__name__}")
                 self._refuse(identity, seat, refused, frames[-1], seq)
 
-    def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat:
-        name, user = message.get("ecu"), _user(frame)
+    def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat | None:
+        """Somebody who has no seat yet gets one; None if it has closed since: what it sent before takes no seat."""
+        name, user, descriptor = message.get("ecu"), sender(frame), int(frame.get(zmq.SRCFD))
         if not self._is_allowed(user):
             raise Refused("unauthorised", f"an ECU needs the role {NEEDED.name.lower()}, {user} has not got it")
         found = [s for s in self.seats if name in (None, s.name)]
@@ -188,9 +192,15 @@ class EcuLane:
             raise Refused("unknown", f"ecu = {shown(name)}: must be one of {', '.join(s.name for s in self.seats)}")
         seat = found[0]
         self._see_who_left()
+        if self._connections.is_closed(descriptor):
+            return None
+        if seat.identity and seat.descriptor == descriptor and not self._lockstep:
+            self._tell(seat)  # two that are open do not share a descriptor: this shows which of them has closed
+            if seat.identity:
+                return None
         if seat.identity:
             raise Refused("refused", f"{seat.name} has an ECU already ({seat.user}): one at a time")
-        seat.take(identity, user, int(frame.get(zmq.SRCFD)))
+        seat.take(identity, user, descriptor)
         self._by_identity[identity] = seat
         tick = self._control[Word.TICK]
         self._audit.done(user, NEEDED.name.lower(), {"op": "connect", "ecu": seat.name}, "done", tick)
@@ -205,8 +215,7 @@ class EcuLane:
         for closed in self._connections.look():
             for seat in self.seats:
                 if seat.identity and seat.descriptor == closed:
-                    self._gone.append(seat.identity)
-                    self._leave(seat)
+                    self._leave(seat, for_good=True)
 
     def _take(self, seat: Seat, frame: Frame, arrived: int) -> None:
         seat.hear(frame, arrived)
@@ -236,7 +245,7 @@ class EcuLane:
     def _refuse(self, identity: bytes, seat: Seat | None, error: Refused, frame: zmq.Frame, seq: int | None) -> None:
         for s in [seat] if seat else self.seats:
             s.refused()
-        self._audit.refused(seat.user if seat else _user(frame), error.reason, str(error), self._control[Word.TICK])
+        self._audit.refused(seat.user if seat else sender(frame), error.reason, str(error), self._control[Word.TICK])
         try:
             self._socket.send_multipart([identity, refusal(error.reason, str(error), seq)], zmq.NOBLOCK)
         except zmq.ZMQError:  # it has gone, or does not read
@@ -284,8 +293,8 @@ class EcuLane:
             self._socket.send_multipart([seat.identity, msgpack.packb(message)], zmq.NOBLOCK)
         except zmq.Again:
             seat.line[E.UNSENT] += 1
-        except zmq.ZMQError:  # no route: the connection is closed
-            self._leave(seat)
+        except zmq.ZMQError:  # no route: the connection is closed, and what it sent before may still be unread
+            self._leave(seat, for_good=True)
         else:
             seat.line[E.SENT] += 1
 
@@ -296,7 +305,10 @@ class EcuLane:
             return self._control[Word.FIRED] == self._control[Word.EXCUSED]
         return self._control.live
 
-    def _leave(self, seat: Seat) -> None:
+    def _leave(self, seat: Seat, *, for_good: bool = False) -> None:
+        """The seat is free; `for_good`: its ECU has closed. A name that ECUs give themselves may come back."""
+        if for_good and seat.identity.startswith(OWN_NAMES):
+            self._gone.append(seat.identity)
         self._by_identity.pop(seat.identity, None)
         seat.leave()
 
@@ -315,14 +327,3 @@ def _row_words(row: NDArray[np.int64] | None, dt_ns: int) -> dict[str, Any]:
 
 
 _STATES: Sequence[str] = [s.name.lower() for s in State]
-
-
-def _user(frame: zmq.Frame) -> str:
-    """Who sent it: the name of the key, or the address where there are no keys."""
-    for key in ("User-Id", "Peer-Address"):
-        try:
-            if name := frame.get(key):
-                return str(name)
-        except zmq.ZMQError:
-            continue
-    return "somebody"

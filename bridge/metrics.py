@@ -56,7 +56,7 @@ def families(facts: dict[str, Any]) -> list[Family]:
     for name, what in (("wake", "Wake-up after the deadline"), ("step", "Time in the plant")):
         if of := timing.get(f"{name}_us"):
             quantiles: list[Sample] = [({"quantile": q}, of[key] * 1e-6) for q, key in QUANTILES]
-            made.append((f"{name}_seconds", "gauge", f"{what}, over the last second.", quantiles))
+            made.append((f"{name}_seconds", "gauge", f"{what}, over the last message of the topic timing.", quantiles))
     made.append(
         (
             "driver_up",

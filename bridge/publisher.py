@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bridge.audience import Audience
 from bridge.black_boxes import SAMPLE_NS, BlackBoxes
+from bridge.rates import Rates
 from bridge.sights_teller import NoSights, SightsTeller
 from bridge.waiting import await_rows, now
 from bridge.wire import Packer, timing_of
@@ -31,10 +32,10 @@ from hilnode.row import HEADER, Col, Schema, State
 POLL_NS = 50_000  # between two looks at the ring once a row is due: what it adds to the latency of a message
 PATIENCE_NS = 20_000_000  # without a row for so long: the plant waits for somebody, and so does the publisher
 SLOW_POLL_NS = 1_000_000  # between two looks then
-DRIVERS_NS = 200_000_000  # between two messages about the drivers
+BEAT_NS = 200_000_000  # between two looks at the audience, and at what the drivers have counted
 SECOND_NS = 1_000_000_000
 MOST_SUMMED = 20_000  # rows in one message of statistics: a free run makes more of them in a second
-WINDOW = 5  # messages about the drivers back: what their periods are taken over
+WINDOW = 5  # beats back: what the periods of the drivers are taken over
 
 
 class Publisher:
@@ -46,12 +47,11 @@ class Publisher:
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=schema.hash)
         self.packer = Packer(schema, spec["node"], spec["scene"])
         self.happenings: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.per_second = max(1, round(1e9 / schema.dt_ns))
-        self.set_rate(spec["state_hz"])
+        self.rates = Rates(max(1, round(1e9 / schema.dt_ns)), spec["state_hz"])
         self.send_raw: bool = spec["raw"]
         self.drivers = Records(spec["node"])
         self.past: deque[NDArray[np.int64]] = deque([self.drivers.table.copy()], maxlen=WINDOW)
-        self.drivers_due = now() + DRIVERS_NS
+        self._beat_due = now() + BEAT_NS
         self.audience, self._send = audience, audience.send
         self._parameters = spec["parameters"]
         self._ecu_lane = spec["ecu_lane"]
@@ -69,13 +69,6 @@ class Publisher:
         self._black_boxes = BlackBoxes(schema.dt_ns)
         self._sampler: Sampler | None = None
         self._sample_due = 0
-
-    def set_rate(self, hz: float) -> dict[str, Any]:
-        """How often `state` is sent, as near as whole ticks allow; may be called from any thread."""
-        if not 0.01 <= hz <= 20_000:
-            raise ValueError(f"rate.hz = {hz:g}: must lie between 0.01 and 20000")
-        self.every = max(1, round(self.per_second / hz))
-        return {"hz": self.per_second / self.every}
 
     def describe(self) -> dict[str, Any]:
         """The layout of the rows and the plant's parameters, for a client that asks."""
@@ -113,14 +106,15 @@ class Publisher:
             self._tell_happenings()
             moment = now()
             self._watch_overruns(moment)
-            if self._waiting >= MOST_SUMMED or (moment >= self._second_due and self._waiting):
+            if self._waiting >= MOST_SUMMED or (self._waiting and self.rates.is_due("timing", moment)):
                 self._sum_up(reader.lost)
             if moment >= self._second_due:
                 self._second_due = moment + SECOND_NS
                 self._tell_second(moment, reader.lost, report())
-            if moment >= self.drivers_due:
-                self.drivers_due = moment + DRIVERS_NS
-                self._tell_devices(moment)
+            self._tell_devices(moment)
+            if moment >= self._beat_due:
+                self._beat_due = moment + BEAT_NS
+                self.past.append(self.drivers.table.copy())
                 self.audience.look()
         self._send_rows(reader.read())
         self._tell_happenings()
@@ -135,7 +129,7 @@ class Publisher:
         await_rows(self.rows.view, reader.next, due, max(moment, due) + SLOW_POLL_NS, POLL_NS)
 
     def _send_rows(self, rows: NDArray[np.int64]) -> None:
-        send, packer, every = self._send, self.packer, self.every
+        send, packer, every = self._send, self.packer, self.rates.every
         for row in rows:
             if self.send_raw:
                 send(packer.raw(row))
@@ -172,7 +166,7 @@ class Publisher:
         time, tick = moment * 1e-9, self.control[Word.TICK]
         self._send(self.packer.schema(time, tick))
         self._dropped = self.audience.dropped()
-        body = {"lost": lost, "dropped": self._dropped, **counted}
+        body = {"lost": lost, "dropped": self._dropped, "rates": self.rates.as_dict(), **counted}
         self._send(self.packer.pack("bridge", time, tick, body))
         if self._seconds % self.packer.scene_every == 0:
             self._send(self.packer.scene(time, tick))
@@ -186,13 +180,12 @@ class Publisher:
             self._send(self.sights.messages.get())
 
     def _tell_devices(self, moment: int) -> None:
-        """How the drivers and the ECUs are doing, a few times a second; periods are those of the last second."""
-        time, tick = moment * 1e-9, self.control[Word.TICK]
-        if reports := self.drivers.reports(since=self.past[0]):
-            self._send(self.packer.drivers(time, tick, reports))
-        self.past.append(self.drivers.table.copy())
-        if self._lines:
-            self._send(self.packer.pack("ecu", time, tick, {"ecus": self._ecu_reports()}))
+        """How the drivers and the ECUs are doing, if it is time; periods are those of the last second."""
+        tick = self.control[Word.TICK]
+        if self.rates.is_due("driver", moment) and (reports := self.drivers.reports(since=self.past[0])):
+            self._send(self.packer.drivers(moment * 1e-9, tick, reports))
+        if self.rates.is_due("ecu", moment) and self._lines:
+            self._send(self.packer.pack("ecu", moment * 1e-9, tick, {"ecus": self._ecu_reports()}))
 
     def close(self) -> None:
         self.sights.close()

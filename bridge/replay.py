@@ -16,6 +16,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from bridge import rates
 from bridge.audience import Audience
 from bridge.audit import Audit
 from bridge.commands import CommandServer
@@ -56,7 +57,7 @@ class Replay:
         self.run, self.player = run, player
         self.packer = Packer(run.schema, str(run.about["node"]), run.about["scene"])
         self._per_second = max(1, round(1e9 / run.schema.dt_ns))
-        self._set_rate(state_hz)
+        self._state_hz = state_hz
         self.sights = SightsReplay(run)
         self._ending = threading.Event()
         self._recent: list[NDArray[np.int64]] = []
@@ -116,11 +117,10 @@ class Replay:
             "stop": self._stop,
         }
 
-    def _set_rate(self, hz: float) -> dict[str, Any]:
-        if not 0.01 <= hz <= 20_000:
-            raise ValueError(f"rate.hz = {hz:g}: must lie between 0.01 and 20000")
+    def _set_rate(self, hz: float, topic: str = "state") -> dict[str, Any]:
+        rates.check(hz, topic, ["state"])  # the others are few, or were not recorded
         self._state_hz = hz
-        return {"hz": hz}
+        return {"topic": topic, "hz": hz}
 
     def _stop(self) -> int:
         self._ending.set()

@@ -129,7 +129,8 @@ OPERATIONS = {
         ),
         _operation("calm", Role.OPERATE, "Take a stimulus away.", slot=Field("slot")),
         _operation(
-            "rate", Role.OPERATE, "Rate of the topic state, for all.", hz=Field("number", doc="messages per second")
+            "rate", Role.OPERATE, "Rate of a topic, for all.", hz=Field("number", doc="messages per second"),
+            topic=Field("text", "state", "state, timing, driver or ecu"),
         ),
         _operation(
             "swap", Role.ADMIN, "Put a driver's twin or its device in.",

@@ -19,6 +19,7 @@ from bridge.audience import Audience
 from bridge.audit import Audit
 from bridge.commands import CommandServer
 from bridge.doorman import Doorman
+from bridge.ecu_porter import EcuPorter
 from bridge.endpoints import BridgeError, bound
 from bridge.keys import KeyFileError, Keyring
 from bridge.metrics import MetricsServer
@@ -73,6 +74,8 @@ class Bridge:
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
         self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
         self.publisher = Publisher(spec, self._audience(spec))
+        self._audit = Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None, say)
+        self.porter = self._ecu_porter(spec)
         self.commands = self._command_server(spec)
         self.metrics = self._metrics_server(spec)
 
@@ -94,7 +97,7 @@ class Bridge:
             local={
                 "schema": self.publisher.describe,
                 "scene": lambda: {"shapes": spec["scene"]},
-                "rate": self.publisher.set_rate,
+                "rate": self.publisher.rates.set,
                 "terrain": self.publisher.sights.terrain,
                 "props": self.publisher.sights.props,
                 "clock": lambda: {"time": time.monotonic(), "tick": self.publisher.control[Word.TICK]},
@@ -109,13 +112,24 @@ class Bridge:
                 "raw": spec["raw"],
             },
             tick=lambda: self.publisher.control[Word.TICK],
-            audit=Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None, say),
+            audit=self._audit,
             role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
             anybody=Role[spec["role"].upper()],
         )
         if doorman:
             doorman.on_refusal = server.note_refusal
         return server
+
+    def _ecu_porter(self, spec: dict[str, Any]) -> EcuPorter | None:
+        """Who answers ECUs where the node has no seat for them; nobody needs it, so its address may be taken."""
+        if not spec["ecu"]:
+            return None
+        try:
+            socket = bound(self.context, self.keyring, zmq.ROUTER, "bridge.ecu", spec["ecu"])
+        except BridgeError as error:
+            say(f"{error}; ECUs are not answered there")
+            return None
+        return EcuPorter(socket, spec["publish"], self._audit, lambda: self.publisher.control[Word.TICK])
 
     def _metrics_server(self, spec: dict[str, Any]) -> MetricsServer | None:
         if not spec["metrics"]:
@@ -137,12 +151,16 @@ class Bridge:
         opening = threading.Thread(target=self._open_commands, name="opening", daemon=True)
         hearing.start()
         opening.start()
+        if self.porter:
+            self.porter.start()
         try:
             self.publisher.work(lambda: {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()})
         finally:
             self._ending.set()
             hearing.join(1.0)
             opening.join()
+            if self.porter:
+                self.porter.close()
             self.commands.close()
             self.publisher.close()
             if self.metrics:

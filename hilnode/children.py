@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hilnode.realtime import kept_off
+
 FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
 LONGEST_WAIT = 10.0  # [s]
 HEALTHY = 60.0  # [s] one that lived this long is started again at once, as if it had never died
@@ -20,7 +22,7 @@ READY_WITHIN = 60.0  # [s] a slow PC reads the libraries from its disc first; on
 
 
 class Child:
-    """One helper process, `python -m module`."""
+    """One helper process, `python -m module`. It never runs on the CPU `spec["cpu"]`, the tick's; -1: on any."""
 
     def __init__(self, module: str, spec: dict[str, Any], *, log: Path | None, revive: bool) -> None:
         self.name = module.rpartition(".")[2]
@@ -34,15 +36,16 @@ class Child:
     def _spawn(self) -> subprocess.Popen[str]:
         errors = self._log.open("a") if self._log else None
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module],  # -P: a drivers.py in the current folder is not ours
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,  # Ctrl-C is for the node alone
-                env={**os.environ, "PYTHONPATH": _paths()},
-            )
+            with kept_off(self._spec.get("cpu", -1)):  # from its first instruction on: its imports take a second
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", self._module],  # -P: a drivers.py in the current folder is not ours
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is for the node alone
+                    env={**os.environ, "PYTHONPATH": _paths()},
+                )
         finally:
             if errors:
                 errors.close()

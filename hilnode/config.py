@@ -537,7 +537,7 @@ class BridgeTable(Table):
     publish: Address = Field(default="tcp://127.0.0.1:9872", description="Where subscribers connect.")
     commands: Address = Field(default="tcp://127.0.0.1:9873", description="Where clients connect to give commands.")
     ecu: Address = Field(
-        default="tcp://127.0.0.1:9874", description="Where ECUs connect: open if there is a driver of kind ecu."
+        default="tcp://127.0.0.1:9874", description="Where ECUs connect; each needs a driver of kind ecu."
     )
     keys: PlainText | None = Field(
         default=None,

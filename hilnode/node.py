@@ -48,7 +48,7 @@ from hilnode.lockfree.ring import Ring
 from hilnode.lockfree.segment import Segment
 from hilnode.mirror import Mirror, layout_of
 from hilnode.operate import Operate
-from hilnode.ports import check_free
+from hilnode.ports import PortBusy, PortRefused, check_free
 from hilnode.record import Record
 from hilnode.recording import recorder_spec
 from hilnode.row import Col, Schema, State, signal_table
@@ -163,8 +163,7 @@ class Node(Operate):
             check_free("bridge.commands", c.bridge.commands)
             if c.bridge.metrics:
                 check_free("bridge.metrics", c.bridge.metrics)
-            if self.ecus:
-                check_free("bridge.ecu", c.bridge.ecu)
+            self._lane_address = self._check_lane(c.bridge.ecu)
         self._write_run_file()
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
@@ -178,6 +177,17 @@ class Node(Operate):
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
         self._supervisor = Supervisor(self, self._say)
         self._door = Door(c.node.name, verbs(self))
+
+    def _check_lane(self, address: str) -> str:
+        """Where ECUs are answered; nowhere if the address is taken and there is no seat for one anyway."""
+        try:
+            check_free("bridge.ecu", address)
+        except (PortBusy, PortRefused) as error:
+            if self.ecus:
+                raise
+            self.notes.append(f"{error}; the node runs without it: no driver is an ECU")
+            return ""
+        return address
 
     def _make_plant(self) -> None:
         c = self.config
@@ -332,6 +342,7 @@ class Node(Operate):
             "sights": self.sights_layout,
             "ecu_lane": ecu_lane(self),
             "ecus": list(self.ecus),
+            "ecu": "" if self.ecus else self._lane_address,  # the bridge's own to answer at
             "version": __version__,
             "directory": str(self.directory.resolve()) if self.directory else "",
             "publish": b.publish,

@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -127,6 +127,21 @@ def keep_off(cpu: int) -> None:
     if cpu >= 0:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, others(cpu))
+
+
+@contextlib.contextmanager
+def kept_off(cpu: int) -> Iterator[None]:
+    """A process started in here never runs on the tick's CPU, not even while it loads its libraries.
+
+    A child inherits the mask of the thread that starts it. That thread gets its own back at the end.
+    """
+    allowed = os.sched_getaffinity(0)
+    keep_off(cpu)
+    try:
+        yield
+    finally:
+        if cpu >= 0:
+            os.sched_setaffinity(0, allowed)
 
 
 def lock_memory() -> list[str]:

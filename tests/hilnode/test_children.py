@@ -61,6 +61,32 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
+SAYS_WHERE = """
+    import os, sys
+    print(sorted(os.sched_getaffinity(0)), flush=True)
+    sys.stdin.readline()
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_it_never_runs_on_the_cpu_of_the_tick_also_when_it_is_started_again(
+    start: Start, clock: SimpleNamespace
+) -> None:
+    """Whatever the thread may do that starts it: before a helper has read its first line it is off that CPU."""
+    allowed = os.sched_getaffinity(0)
+    child = start(SAYS_WHERE, {"cpu": max(allowed)}, revive=True)
+    for _ in range(2):
+        assert child.process.stdout is not None
+        assert json.loads(child.process.stdout.readline()) == sorted(allowed - {max(allowed)})
+        assert os.sched_getaffinity(0) == allowed  # the node's thread goes on as it was
+        child.process.kill()
+        child.process.wait()
+        child.tend()
+        clock.now += 1.0
+        child.tend()
+
+
 def test_the_child_is_a_module_that_gets_its_spec_in_one_line(start: Start, tmp_path: Path) -> None:
     spec = {"node": "bench", "text": "two\nlines, ünïcode", "numbers": [1, 2.5, None], "out": str(tmp_path / "got")}
     child = start(

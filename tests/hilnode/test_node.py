@@ -16,6 +16,7 @@ from support import (
     SAFE,
     Device,
     children,
+    free_port,
     is_alive,
     left_in_memory,
     make_config,
@@ -470,6 +471,16 @@ def test_a_second_node_of_the_same_name_is_refused(make, node):
 
 
 # -- the end -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_no_helper_runs_on_the_cpu_of_the_tick_while_it_starts(make, tmp_path):
+    """Looked at as soon as they are there, and the youngest first: it has not read its first line by then."""
+    ports = f'bridge.publish = "tcp://127.0.0.1:{free_port()}"\nweb.address = "http://127.0.0.1:{free_port()}"\n'
+    node = make(PLANT + ports + "log.record = true\n" + CABLE, directory=tmp_path / "run")
+    assert len(node.helpers) >= 4  # both recorders, the bridge and the page
+    for helper in [*reversed(node.helpers), node.watchdog]:
+        assert node.cpu not in os.sched_getaffinity(helper.process.pid), helper.name
 
 
 def test_nothing_is_left_when_it_is_closed(make, name, tmp_path):
