@@ -4,6 +4,7 @@
     chamber B   volume V_B = dead + area_b (stroke - x),   pulls it in
     p' V / bulk = flow in - area x speed
     valve       flow = k u dp / sqrt(|dp| + laminar); u > 0: A from the pump, B to the tank; u < 0: the other way
+    check       no oil goes back to the pump: a load that asks for more than the pump gives is held, not let down
     relief      flow out = relief_gain (p - relief) above the relief pressure
     force       area_a p_A - area_b p_B
 
@@ -67,15 +68,26 @@ def _through(gain, laminar, drop):
     return gain * drop / root, gain * (0.5 * abs(drop) + laminar) / (root * root * root)
 
 
+@inline
+def _from_pump(gain, laminar, drop):
+    """Flow through an orifice behind a load check, and a slope for it: that of the line to no drop at all, which is
+    steeper than the curve's own, so that a step never carries the chamber above the pump, where it would be kept."""
+    if drop <= 0.0:
+        return 0.0, 0.0
+    slope = gain / math.sqrt(drop + laminar)
+    return slope * drop, slope
+
+
 @kernel
 def _chamber(cylinder, chamber, c, side, h, volume):
     """Flow into a chamber at the pressures of now, and how far its pressure gives way: written to `flow`, `give`."""
     p, u = chamber.pressure[c, side], chamber.valve[c]
     u = min(max(u if side == 0 else -u, -1.0), 1.0)
     flow, slope = 0.0, 0.0
-    if abs(u) > FULLY_SHUT:
-        other = chamber.supply[c] if u > 0.0 else cylinder.tank[c]
-        flow, slope = _through(cylinder.valve_gain[c] * abs(u), cylinder.laminar[c], other - p)
+    if u > FULLY_SHUT:
+        flow, slope = _from_pump(cylinder.valve_gain[c] * u, cylinder.laminar[c], chamber.supply[c] - p)
+    elif u < -FULLY_SHUT:
+        flow, slope = _through(cylinder.valve_gain[c] * -u, cylinder.laminar[c], cylinder.tank[c] - p)
     over = p - cylinder.relief[c]
     if over > 0.0:
         flow -= cylinder.relief_gain[c] * over

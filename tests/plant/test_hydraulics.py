@@ -89,6 +89,34 @@ def test_the_relief_valve_bounds_the_pressure() -> None:
     assert velocity(engine, "piston")[2] < -1e-3
 
 
+@pytest.mark.parametrize("dt", [1e-4, 1e-3])
+def test_a_load_beyond_the_supply_is_held_by_the_check(dt: float) -> None:
+    """Upright, valve open, and the weight asks for 5 % more than the pump gives: no oil goes back to the pump, so the
+    piston stays; and it stays below where it began by no more than the oil gives way."""
+    weight = MASS * 9.80665
+    held = weight / AREA_A
+    engine = halfway(compiled(press(9.80665, pressure=(held, 0.0), supply=held / 1.05, tank=0.0), dt))
+    engine.content.data.chamber.valve[0] = 1.0
+    for _ in range(20):
+        advance(engine, 0.1)
+        assert engine.content.data.chamber.flow[0, 0] == 0.0
+    assert centre(engine, "piston")[2] == pytest.approx(0.5, abs=1e-5)
+    assert engine.content.data.chamber.pressure[0, 0] == pytest.approx(held, rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_the_pump_carries_no_chamber_above_itself(share: float) -> None:
+    """A piston at its stop, valve wide open, from any drop: the pressure comes up to the supply's and stops there,
+    though a step is many times as long as the chamber takes to fill."""
+    engine = halfway(compiled(press(pressure=(share * 250e5, 1e5), bulk=1e12)))
+    engine.content.data.chamber.valve[0] = 1.0
+    engine.content.model.body.mass[0] = 1e12  # it stands
+    for _ in range(100):
+        advance(engine, 1e-3)
+        assert engine.content.data.chamber.pressure[0, 0] <= 250e5 * (1 + 1e-9)
+    assert engine.content.data.chamber.pressure[0, 0] == pytest.approx(250e5, rel=1e-3)
+
+
 @pytest.mark.parametrize("bulk", [1e8, 1.4e9, 1e12])
 def test_any_stiffness_of_oil_is_stable(bulk: float) -> None:
     engine = halfway(compiled(press(bulk=bulk)))

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from plant.stability import NONE_LEFT, energy_margin, outline
+from plant.stability import energy_margin, outline
 
 RNG = np.random.default_rng(9)
 
@@ -95,20 +95,50 @@ def test_it_does_not_depend_on_the_order_or_the_heading() -> None:
             assert found == pytest.approx(first, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        [],
-        flat((1, 1)),
-        flat((1, 1), (-1, -1)),
-        flat((0, 0), (1, 1), (2, 2)),
-        flat((0, 0), (0, 0), (0, 0), (1, 0), (1, 0)),
-        [(0, 0, 0), (0, 0, 1), (0, 0, 2)],
-    ],
-    ids=["none", "one", "two", "in a line", "two places", "one above the other"],
-)
-def test_less_than_a_polygon_is_none_left(points: object) -> None:
-    assert margin(points, (0, 0, 1)) == NONE_LEFT
+def test_in_the_air_nothing_has_to_be_overcome() -> None:
+    assert margin([], (0, 0, 1)) == 0.0
+
+
+@pytest.mark.parametrize("centre", [(0, 0, 1.0), (0.3, 0, 1.0), (0.3, -0.4, 1.2), (0, 0.5, -0.7)], ids=str)
+def test_on_a_point_it_falls_like_a_pole(centre: tuple[float, float, float]) -> None:
+    """A pole of length l at an angle theta from upright would have to rise by l (1 - cos theta); 0 only upright."""
+    length = math.hypot(*centre)
+    theta = math.acos(centre[2] / length)
+    foot = np.array([2.0, -1.0, 0.3])
+    for count in (1, 3):
+        found = margin([foot] * count, foot + centre)
+        assert found == pytest.approx(-length * (1 - math.cos(theta)), abs=1e-12)
+
+
+@pytest.mark.parametrize("across", [0.0, 0.2, -0.7])
+@pytest.mark.parametrize("slope", [0.0, 0.3])
+def test_on_two_feet_it_falls_about_their_line(across: float, slope: float) -> None:
+    """Feet at both ends of a line that rises by psi, a centre h above its middle and `across` beside it: it turns
+    about the line, in a plane that leans by psi, so it rises by (|R| - h cos psi) cos psi to be above it."""
+    c, s = math.cos(slope), math.sin(slope)
+    feet = [(-c, 0, -s), (c, 0, s)]
+    h = 1.3
+    rise = (math.hypot(across, h * c) - h * c) * c
+    for more in ([], [(0, 0, 0)], [(0.5 * c, 0, 0.5 * s)] * 2):  # all in a line: still a line
+        assert margin(feet + more, (0, across, h)) == pytest.approx(-rise, abs=1e-12)
+
+
+def test_beyond_the_end_of_its_line_it_falls_about_the_end() -> None:
+    feet = flat((-1, 0), (1, 0))
+    for x, y in ((1.4, 0.0), (1.4, 0.3), (-2.0, -0.5)):
+        way = math.hypot(abs(x) - 1, y)
+        assert margin(feet, (x, y, 1.0)) == pytest.approx(-(math.hypot(way, 1.0) - 1.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("y", [-0.3, 0.4])
+def test_a_thin_polygon_comes_to_a_line_and_a_small_one_to_a_point(y: float) -> None:
+    """No jump where a foot leaves the ground."""
+    centre, line = (0.2, y, 1.1), flat((-1, 0), (1, 0))
+    for thin in (1e-4, 1e-8, 1e-12):
+        box = flat((-1, -thin), (1, -thin), (1, thin), (-1, thin))
+        assert margin(box, centre) == pytest.approx(margin(line, centre), abs=2 * thin)
+        short = flat((-thin, 0), (thin, 0))
+        assert margin(short, (0, y, 1.1)) == pytest.approx(margin(flat((0, 0)), (0, y, 1.1)), abs=2 * thin)
 
 
 def test_points_inside_and_on_edges_change_nothing() -> None:

@@ -59,13 +59,14 @@ OUTPUTS = (
     *(Signal(f"soil.{name}", "m^3") for name in ("bank", "heap", "cut", "air", "gone", "hauled", "balance")),
     Signal("truck.load", "kg", doc="soil on the bed"),
     Signal("truck.trips", "1", doc="full trucks that have driven off"),
-    Signal("stability", "m", doc="height that the centre of mass must rise to tip over"),
+    Signal("stability", "m", doc="height that the centre of mass must rise to tip over; below 0 it is falling"),
     Signal("objects", "1", doc="fences and cones that take part"),
     Signal("collisions", "1", doc="since the start: with objects, or of parts that should not touch the ground"),
     *(Signal(f"imu.a{axis}", "m/s^2", doc="specific force on the uppercarriage") for axis in "xyz"),
     *(Signal(f"imu.g{axis}", "rad/s", doc="angular rate of the uppercarriage") for axis in "xyz"),
     *(Signal(f"flag.{name}", "1") for name in ("clamped", "collision", "tipping", "full", "pipe", "overload")),
     Signal("flag.crowded", "1", doc="a fence or cone was near and could not take part: more than there are bodies for"),
+    Signal("flag.airborne", "1", doc="nothing of the machine touches the ground: the stability says nothing"),
 )
 """Names without the machine's own, in the order that `show` writes them."""
 
@@ -101,7 +102,7 @@ class Gauges(NamedTuple):
     teeth: F1  # [3] in the bucket's axes, from its centre of mass [m]
     support: F2  # [room, 3] places where the machine stands
     order: I1  # [room]
-    margin: F1  # [2] stability, and whether something touched in the step before
+    margin: F1  # [3] stability, whether something touched in the step before, and whether nothing bears the machine
     collisions: I1  # [1]
     pin: I1  # [n] joints whose force is told
     first_pull: int  # output of the first of them
@@ -130,6 +131,7 @@ def stand(e, g, tires):
         m, p = e.model.body.mass[b], e.data.state.pos[b]
         mass, x, y, z = mass + m, x + m * p[0], y + m * p[1], z + m * p[2]
     g.margin[0] = energy_margin(g.support, n, g.order, x / mass, y / mass, z / mass)
+    g.margin[2] = 1.0 if n == 0 else 0.0
 
 
 @kernel
@@ -203,7 +205,8 @@ def show(e, g, cab, d, tires, soil, hauling, crowd, imus, out):
     out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
     out[n + 6] = 1.0 if crowd.told[1] > 0 else 0.0
-    return n + 7
+    out[n + 7] = g.margin[2]
+    return n + 8
 
 
 @kernel

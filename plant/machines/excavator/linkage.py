@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from plant.machines.excavator.parameters import ParameterError, Parameters
 
 Point = NDArray[np.float64]  # [2] x, z
+NUDGE = 1e-5  # [rad] by which joints are turned to see what a cylinder carries
 
 
 def turned(point: Point, angle: float) -> Point:
@@ -106,6 +107,33 @@ def lengths(arm: Arm) -> tuple[float, float, float]:
     """Of the three cylinders, from pin to pin [m]."""
     pairs = ((arm.boom_foot, arm.boom_rod), (arm.stick_foot, arm.stick_rod), (arm.bucket_foot, arm.joint))
     return tuple(float(np.hypot(*(b - a))) for a, b in pairs)  # type: ignore[return-value]
+
+
+LINKS = ("boom", "stick", "bucket", "rocker", "link")
+
+
+def centres(p: Parameters, arm: Arm) -> dict[str, Point]:
+    """Centres of mass of the links, from the boom's foot [m]."""
+    pin = {"boom": np.zeros(2), "stick": arm.stick_pin, "bucket": arm.bucket_pin, "rocker": arm.rocker_pin}
+    pin["link"] = arm.joint
+    return {name: pin[name] + turned(flat(p.point(f"{name}.com")), getattr(arm, name)) for name in LINKS}
+
+
+def holding(p: Parameters, angles: tuple[float, float, float], down: Point) -> tuple[float, float, float]:
+    """Forces of the three cylinders that hold the empty arm at rest [N], positive outwards.
+
+    By virtual work, each length depending on one angle only: force dL = -weight of all links times their way along
+    `down` [m/s^2], gravity in the arm's plane.
+    """
+    found = []
+    for k in range(3):
+        ends = []
+        for turn in (-NUDGE, NUDGE):
+            arm = arm_at(p, *(a + (turn if i == k else 0.0) for i, a in enumerate(angles)))
+            work = sum(p[f"{name}.mass"] * float(at @ down) for name, at in centres(p, arm).items())
+            ends.append((work, lengths(arm)[k]))
+        found.append(-(ends[1][0] - ends[0][0]) / (ends[1][1] - ends[0][1]))
+    return found[0], found[1], found[2]
 
 
 def ranges(p: Parameters) -> dict[str, tuple[float, float]]:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plant.collide.shapes import Capsule, Sphere
 from plant.crank import crank_of
-from plant.machines.excavator.linkage import Arm, arm_at, lengths, ranges
+from plant.machines.excavator.linkage import Arm, arm_at, holding, lengths, ranges
 from plant.machines.excavator.parameters import ParameterError, Parameters
 from plant.world import World, frame_along, product, rotated
 
@@ -35,6 +35,7 @@ ground cannot be dug, so that it stops the teeth, which go through soil with the
 
 WHEELS = ("wheel_front_left", "wheel_front_right", "wheel_rear_left", "wheel_rear_right")
 EMPTY = 1.0  # [kg] of the load's body when there is none
+PRELOAD = 60e5  # [Pa] of trapped oil on the side of a piston that carries less
 LOAD_RADIUS = 0.35  # [m] of gyration of what the bucket carries
 
 
@@ -245,9 +246,22 @@ DRIVES = ("boom", "stick", "bucket")
 CYLINDER_JOINT = {"boom": "boom_pin", "stick": "stick_pin", "bucket": "rocker_pin"}
 
 
+def _at_rest(bore: float, rod: float, force: float) -> tuple[float, float]:
+    """Pressures on both sides of a piston that holds `force` [N] outwards; the lesser of them is PRELOAD [Pa].
+
+    With any other, the arm would fall by what the oil gives way before it holds, and ring for long.
+    """
+    a, b = bore**2 * math.pi / 4, (bore**2 - rod**2) * math.pi / 4
+    push = (force + b * PRELOAD) / a
+    return (push, PRELOAD) if push >= PRELOAD else (PRELOAD, (a * PRELOAD - force) / b)
+
+
 def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[float, float]], hydraulic: bool) -> None:
     p, world = b.p, b.world
     now = dict(zip(DRIVES, lengths(arm), strict=True))
+    upper = product(b.turn, spin((0, 0, 1), posture.swing))
+    down = np.array([rotated(upper, np.array(axis)) @ world.gravity for axis in ((1.0, 0, 0), (0, 0, 1.0))])
+    carried = dict(zip(DRIVES, holding(p, (posture.boom, posture.stick, posture.bucket), down), strict=True))
     for name in DRIVES:
         joint, (closed, opened) = CYLINDER_JOINT[name], p.point(f"{name}.cylinder.lengths")
         if hydraulic:
@@ -267,7 +281,7 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
                 relief=1.05 * p["pump.relief"],
                 pins=b.pins[name],
                 line_volume=4e-3,
-                pressure=(60e5, 60e5),
+                pressure=_at_rest(p[f"{name}.cylinder.bore"], p[f"{name}.cylinder.rod"], carried[name]),
             )
         else:
             world.motor(f"{name}_cylinder", joint)

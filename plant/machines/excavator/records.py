@@ -275,7 +275,7 @@ def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:
         teeth=np.array([p["bucket.radius"], 0.0, 0.0]) - np.array(p.point("bucket.com")),
         support=np.zeros((24, 3)),
         order=np.zeros(24, np.int64),
-        margin=np.zeros(2),
+        margin=np.zeros(3),
         collisions=np.zeros(1, np.int64),
         pin=np.array([joints.index(name) for name in pins(engine)], np.int64),
         first_pull=len(OUTPUTS) + len(sensed(OUTPUTS)),

@@ -225,3 +225,30 @@ def settle(r: Rig, seconds: float = 3.5) -> Rig:
     r.hold(parking=1.0)
     r.run(seconds)
     return r
+
+
+def cylinder_push(name: str, r: Rig) -> float:
+    """Force along a cylinder by its two pressures, positive outwards [N]."""
+    bore, rod = P[f"{name}.cylinder.bore"], P[f"{name}.cylinder.rod"]
+    a, b = math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
+    return a * r[f"{name}.pressure_a"] - b * r[f"{name}.pressure_b"]
+
+
+def expected_push(name: str, posture: dict[str, float], load: float, pitch: float) -> float:
+    """Static moment of all that hangs on a joint, over the lever of its cylinder. `pitch` [rad] of the machine."""
+    arm, up = pins({"swing": 0.0} | posture), complex(math.sin(pitch), math.cos(pitch))
+    parts = {
+        "boom": ("boom", "stick", "bucket", "rocker", "link", "load"),
+        "stick": ("stick", "bucket", "rocker", "link", "load"),
+    }
+    pivot = {"boom": 0j, "stick": arm.stick}[name]
+    foot = complex(P.point("boom.pin")[0], P.point("boom.pin")[2] + P["swing.height"])
+    m = masses(load, **posture).only(*parts[name])
+    moment = sum(
+        kg * G * ((complex(at[0], at[2]) - foot - pivot) * up.conjugate()).imag * -1.0
+        for kg, at in zip(m.kg, m.at, strict=True)
+    )
+    first, second = arm.cylinder[name]
+    along = (second - first) / abs(second - first)
+    lever = ((second - pivot).conjugate() * along).imag
+    return moment / lever

@@ -1,6 +1,7 @@
 """What the machine says when something happens: one test for each flag, and one for an alarm of the node."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ from excavator_cases import P, rig, settle
 from support import cli, free_port
 from work_cases import Work
 
+from plant.machines.excavator.gauges import stand
 from plant.machines.excavator.site import PIPE
+from plant.model import Status
 from plant.soil.heap import scatter
 from plant.soil.model import BUCKET
 
@@ -98,6 +101,44 @@ def test_a_fence_that_stands_nearby_holds_nobody_up() -> None:
         r.run(2.0)
     assert beside["objects"] >= 1.0
     assert beside["stability"] == pytest.approx(alone["stability"], rel=0.01)
+
+
+def test_on_two_wheels_the_margin_is_that_of_their_line() -> None:
+    """As if the rear wheels had just left the ground: the centre of mass lies behind the front axle's line and would
+    have to rise over it. A margin of a line is not far from that of the polygon that was there before."""
+    r = Work()
+    r.lead(3.0, {})
+    gauges, tires = r.content.gauges, r.content.tires
+    assert (tires.touch == 1).all()
+    tires.touch[2:] = 0
+    stand(r.engine.content, gauges, tires)
+    a, b, centre = tires.point[0], tires.point[1], r.centre
+    along = (b - a) / np.linalg.norm(b - a)
+    arm = (centre - a) - along * (along @ (centre - a))
+    level = math.hypot(along[0], along[1])
+    height = math.sqrt((arm @ arm) - (np.cross(along, arm)[2] / level) ** 2)
+    assert gauges.margin[0] == pytest.approx(-(np.linalg.norm(arm) - height) * level, rel=1e-9)
+    assert -1.0 < gauges.margin[0] < -0.05
+    tires.touch[1:] = 0
+    stand(r.engine.content, gauges, tires)
+    way = centre - a
+    assert gauges.margin[0] == pytest.approx(-(np.linalg.norm(way) - way[2]), rel=1e-9)
+    assert gauges.margin[2] == 0.0
+
+
+def test_in_the_air_it_says_so() -> None:
+    """Half a metre above the ground it falls for 0.3 s; then it stands again."""
+    r = Work()
+    r.lead(2.0, {})
+    standing = r["stability"]
+    assert (r["flag.airborne"], r["flag.tipping"]) == (0.0, 0.0)
+    r.state.pos[r.content.gauges.part, 2] += 0.5
+    r.engine.content.data.status[int(Status.PLACED)] = 0
+    r.lead(0.15, {})
+    assert (r["flag.airborne"], r["stability"]) == (1.0, 0.0)
+    r.lead(6.0, {})
+    assert r["flag.airborne"] == 0.0
+    assert r["stability"] == pytest.approx(standing, rel=0.02)
 
 
 def test_a_full_truck_drives_off_and_an_empty_one_comes() -> None:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from excavator_cases import P, inside, rig
+from excavator_cases import P, cylinder_push, expected_push, inside, rig
 from excavator_rig import Rig
 
 ARM = ("boom", "stick", "bucket")
@@ -108,6 +108,106 @@ def test_pressures_stay_below_relief() -> None:
     assert run.pump[:, 0].max() <= P["pump.relief"] * (1 + 1e-12)
 
 
+HEAVY = {"uppercarriage.mass": "40 t", "tire.stiffness": "20 MN/m", "tire.damping": "100 kN s/m"}
+"""A machine that tips over with no load that its arm can hold, and does not pitch with it."""
+
+
+def hang(r: Rig, load: float, seconds: float) -> None:
+    """A load at the bucket's middle that comes slowly, so that nothing swings."""
+    mass, bucket = r.engine.content.model.body.mass, r.engine.index("bucket")
+    empty, steps = mass[bucket], round(seconds / 0.01)
+    for k in range(steps):
+        mass[bucket] = empty + load * (k + 1) / steps
+        r.step(10)
+
+
+def unhang(r: Rig) -> None:
+    r.engine.content.model.body.mass[r.engine.index("bucket")] = P["bucket.mass"]
+
+
+def on_the_ground(r: Rig) -> float:
+    """Force of the ground on the bucket [N]."""
+    contact, bucket = r.engine.content.data.contact, r.engine.index("bucket")
+    mine = [c for c in range(contact.count[0]) if bucket in contact.body[c]]
+    return float(contact.impulse[mine, 0].sum()) / r.dt
+
+
+def mean_of(r: Rig, seconds: float, *names: str) -> list[float]:
+    rows = []
+    for _ in range(round(seconds / 0.01)):
+        r.step(10)
+        rows.append([r[name] for name in names])
+    return [float(v) for v in np.mean(rows, axis=0)]
+
+
+def moment_at(load: float) -> float:
+    """Pressure under the boom's piston that this load asks for at the posture OUT [Pa]."""
+    return expected_push("boom", OUT, load, 0.0) / areas("boom")[0]
+
+
+def test_a_load_beyond_the_pump_is_held_and_not_lifted() -> None:
+    """It asks for 2 % more than the pump's relief pressure, which the chamber's own relief still holds: with the lever
+    at its end the boom goes neither up nor, through the open valve, down; and the machine says overload."""
+    weightless, heavy = moment_at(0.0), moment_at(10_000.0)
+    load = 10_000.0 * (1.02 * P["pump.relief"] - weightless) / (heavy - weightless)
+    r = oily(parameters=HEAVY)
+    try:
+        hang(r, load, 6.0)
+        r.run(3.0)
+        held, z = mean_of(r, 2.0, "boom.stroke", "teeth.z")
+        r.hold(**LIFT)
+        r.run(2.0)
+        stroke, height, pressure = mean_of(r, 2.0, "boom.stroke", "teeth.z", "boom.pressure_a")
+        overload = r["flag.overload"]
+    finally:
+        unhang(r)
+    assert z > 0.8  # in the air
+    assert abs(stroke - held) < 1e-3
+    assert abs(height - z) < 0.01
+    assert P["pump.relief"] < pressure < 1.05 * P["pump.relief"]
+    assert overload == 1.0
+
+
+def test_a_load_that_the_pump_can_lift_is_lifted() -> None:
+    """The other side of the same bound: 5 % less than the relief pressure goes up."""
+    weightless, heavy = moment_at(0.0), moment_at(10_000.0)
+    load = 10_000.0 * (0.95 * P["pump.relief"] - weightless) / (heavy - weightless)
+    r = oily(parameters=HEAVY)
+    try:
+        hang(r, load, 6.0)
+        r.run(3.0)
+        (held,) = mean_of(r, 2.0, "boom.stroke")
+        r.hold(**LIFT)
+        r.run(2.0)
+        (stroke,) = mean_of(r, 0.5, "boom.stroke")
+    finally:
+        unhang(r)
+    assert stroke > held + 0.05
+
+
+def test_too_heavy_a_load_is_not_lifted() -> None:
+    """16 t at the bucket need twice the relief pressure: the boom came down to the ground through its relief valve,
+    does not go up, and says overload. The ground goes on bearing the rest."""
+    r = oily(parameters=HEAVY)
+    assert moment_at(16_000.0) > 1.9 * P["pump.relief"]
+    try:
+        hang(r, 16_000.0, 6.0)
+        r.run(4.0)
+        (before,) = mean_of(r, 1.0, "teeth.z")
+        r.hold(**LIFT)
+        lowest = math.inf
+        for _ in range(150):
+            r.step(10)
+            lowest = min(lowest, on_the_ground(r))
+        after, pressure, overload = mean_of(r, 1.0, "teeth.z", "boom.pressure_a", "flag.overload")
+    finally:
+        unhang(r)
+    assert lowest > 4000.0 * 9.80665  # at no time does the arm carry it
+    assert after <= before + 1e-3
+    assert 0.97 * P["pump.relief"] < pressure < 1.01 * P["pump.relief"]
+    assert overload == 1.0
+
+
 def test_the_arm_holds_with_valves_shut() -> None:
     """Loaded, levers in the middle: the trapped oil rings for long, but its mean goes nowhere in 7 s."""
     run = Run(oily(), 9.0, {}, 2000.0)
@@ -124,6 +224,30 @@ def test_deadheaded_the_pump_gives_nothing() -> None:
     stroke = np.diff(P.point("bucket.cylinder.lengths"))[0]
     assert run.stroke[-1, 2] == pytest.approx(stroke, abs=0.01)
     assert run.pump[-1, 1] < 0.02 * P["pump.flow"]
+
+
+def test_oil_holds_the_posture_that_it_was_built_with() -> None:
+    """The pressures at the start carry the arm: it does not fall by what the oil gives way."""
+    r = rig(hydraulics=True, posture=OUT)
+    r.hold(parking=1.0)
+    r.run(10.0)
+    for name in ARM:
+        assert math.degrees(r[f"{name}.angle"]) == pytest.approx(OUT[name], abs=0.02), name
+
+
+def test_guided_and_hydraulic_come_to_the_same_push() -> None:
+    """At rest, each at its own pressures."""
+    pushes = []
+    for hydraulics in (False, True):
+        r = rig(hydraulics=hydraulics, posture=OUT)
+        r.hold(parking=1.0)
+        r.run(10.0)
+        pushes.append([cylinder_push(name, r) for name in ARM])
+    for guided, oil in zip(*pushes, strict=True):
+        assert oil == pytest.approx(guided, rel=0.003)
+    now = {name: math.degrees(r[f"{name}.angle"]) for name in ARM}
+    for name in ("boom", "stick"):
+        assert cylinder_push(name, r) == pytest.approx(expected_push(name, now, 0.0, r["tilt.pitch"]), rel=0.003), name
 
 
 def test_a_reset_shuts_the_valves() -> None:

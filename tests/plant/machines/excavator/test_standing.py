@@ -7,7 +7,21 @@ import math
 
 import numpy as np
 import pytest
-from excavator_cases import G, P, inside, load_centre, masses, measured_loads, pins, rig, settle, tilted, wheel_loads
+from excavator_cases import (
+    G,
+    P,
+    cylinder_push,
+    expected_push,
+    inside,
+    load_centre,
+    masses,
+    measured_loads,
+    pins,
+    rig,
+    settle,
+    tilted,
+    wheel_loads,
+)
 from excavator_rig import Rig
 from scipy.optimize import brentq
 
@@ -137,33 +151,6 @@ def test_the_bucket_hangs_on_its_pin_and_its_link() -> None:
 
 def test_joints_that_bodies_share_have_no_force_to_tell() -> None:
     assert not [s.name for s in rig(stepper="ali3p").plant.outputs if s.name.endswith(".pull")]
-
-
-def cylinder_push(name: str, r: Rig) -> float:
-    """Force along a cylinder by its two pressures, positive outwards [N]."""
-    bore, rod = P[f"{name}.cylinder.bore"], P[f"{name}.cylinder.rod"]
-    a, b = math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
-    return a * r[f"{name}.pressure_a"] - b * r[f"{name}.pressure_b"]
-
-
-def expected_push(name: str, posture: dict[str, float], load: float, pitch: float) -> float:
-    """Static moment of all that hangs on a joint, over the lever of its cylinder. `pitch` [rad] of the machine."""
-    arm, up = pins({"swing": 0.0} | posture), complex(math.sin(pitch), math.cos(pitch))
-    parts = {
-        "boom": ("boom", "stick", "bucket", "rocker", "link", "load"),
-        "stick": ("stick", "bucket", "rocker", "link", "load"),
-    }
-    pivot = {"boom": 0j, "stick": arm.stick}[name]
-    foot = complex(P.point("boom.pin")[0], P.point("boom.pin")[2] + P["swing.height"])
-    m = masses(load, **posture).only(*parts[name])
-    moment = sum(
-        kg * G * ((complex(at[0], at[2]) - foot - pivot) * up.conjugate()).imag * -1.0
-        for kg, at in zip(m.kg, m.at, strict=True)
-    )
-    first, second = arm.cylinder[name]
-    along = (second - first) / abs(second - first)
-    lever = ((second - pivot).conjugate() * along).imag
-    return moment / lever
 
 
 @pytest.mark.parametrize("hydraulics", [False, True], ids=["guided", "hydraulic"])
