@@ -133,6 +133,10 @@ OPERATIONS = {
             topic=Field("text", "state", "state, timing, driver or ecu"),
         ),
         _operation(
+            "seat", Role.OPERATE, "Put an ECU itself or its twin in: who may be an ECU may say so.",
+            ecu=Field("text", doc="a driver of kind ecu"), to=Field("text", doc="real or twin"),
+        ),
+        _operation(
             "swap", Role.ADMIN, "Put a driver's twin or its device in.",
             driver=Field("text", doc="a driver"), to=Field("text", doc="real or twin"),
         ),

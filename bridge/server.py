@@ -29,6 +29,7 @@ from bridge.threads import die_together
 from hilnode.control import Word
 from hilnode.door import call, is_open
 from hilnode.realtime import keep_off
+from hilnode.signals import nearest
 
 LOOK_EVERY = 0.02  # [s] whether the node is there
 
@@ -100,6 +101,7 @@ class Bridge:
                 "rate": self.publisher.rates.set,
                 "terrain": self.publisher.sights.terrain,
                 "props": self.publisher.sights.props,
+                "seat": lambda ecu, to: self._seat(spec["ecus"], ecu, to),
                 "clock": lambda: {"time": time.monotonic(), "tick": self.publisher.control[Word.TICK]},
             },
             hello={
@@ -130,6 +132,12 @@ class Bridge:
             say(f"{error}; ECUs are not answered there")
             return None
         return EcuPorter(socket, spec["publish"], self._audit, lambda: self.publisher.control[Word.TICK])
+
+    def _seat(self, ecus: list[str], ecu: str, to: str) -> Any:
+        """A swap for those who may not swap any other device."""
+        if ecu not in ecus:
+            raise ValueError(f"no driver {ecu!r} of kind ecu: {nearest(ecu, ecus)}")
+        return call(self._node, "swap", driver=ecu, to=to)
 
     def _metrics_server(self, spec: dict[str, Any]) -> MetricsServer | None:
         if not spec["metrics"]:

@@ -93,3 +93,7 @@ class Verbs(Generic[AnswerT]):
     def swap(self, driver: str, to: str) -> AnswerT:
         """Put a driver's `"twin"` or its `"real"` device in."""
         return self._number("swap", driver=driver, to=to)
+
+    def seat(self, ecu: str, to: str) -> AnswerT:
+        """The same for a driver of kind `ecu`; the role operate is enough."""
+        return self._number("seat", ecu=ecu, to=to)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from drivers.base import Driver
+from drivers.stand_in import StandIn
 from drivers.twin import Twin
 from hilnode.kinds import KindError, Kinds
 
@@ -39,13 +40,20 @@ def create(kind: str, name: str, options: Mapping[str, Any], folder: str | Path 
 def create_pair(kind: str, name: str, options: Mapping[str, Any], folder: str | Path = "") -> tuple[Driver, Twin]:
     """The driver `name` and its twin: there is one for each driver, whether the config asked for it or not.
 
-    `folder` is the config's: files that options name are looked for there.
+    `folder` is the config's: files that options name are looked for there. A twin that is a table with a kind is a
+    driver of that kind (`drivers/stand_in.py`).
     """
+    twin = options.get("twin", False)
+    real = _make(kind, name, {key: value for key, value in options.items() if key != "twin"}, folder)
+    if isinstance(twin, Mapping) and "kind" in twin and "kind" not in [s.name for s in real.inputs]:
+        given = {key: value for key, value in twin.items() if key != "kind"}
+        return real, StandIn(real, _make(str(twin["kind"]), f"{name}.twin", given, folder))
+    return real, Twin(real, True if twin is False else twin)
+
+
+def _make(kind: str, name: str, options: Mapping[str, Any], folder: str | Path) -> Driver:
     maker = KINDS.load(kind)
     if not isinstance(maker, type) or not issubclass(maker, Driver):
         raise KindError(f"driver kind {kind!r} is not a subclass of drivers.base.Driver")
-    twin = options.get("twin", False)
-    given = {key: value for key, value in options.items() if key != "twin"}
-    given |= {key: str(Path(folder) / given[key]) for key in maker.files if isinstance(given.get(key), str)}
-    real = maker(name, given)
-    return real, Twin(real, True if twin is False else twin)
+    files = {key: str(Path(folder) / options[key]) for key in maker.files if isinstance(options.get(key), str)}
+    return maker(name, {**options, **files})

@@ -59,7 +59,7 @@ class Twin(Driver):
     def open(self) -> None:
         self._began = self._began or time.monotonic()
 
-    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
+    def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> int:
         early = time.monotonic()
         self._due = max(self._due + PERIOD, early)  # on a grid: a sleep that was late does not make the next one late
         time.sleep(self._due - early)

@@ -235,7 +235,8 @@ class DriverTable(Table):
 
     twin: TwinSpec = Field(
         default=False,
-        description="Do without the device: true, or a table that says what its inputs are, numbers or formulas of t.",
+        description="Do without the device: true, or a table that says what its inputs are, numbers or formulas of t; "
+        "with a kind it is a driver of that kind, which stands in.",
         examples=[True],
     )
 

@@ -31,6 +31,7 @@ from drivers import registry as driver_kinds
 from drivers.base import Driver, OptionError
 from drivers.ecu import Ecu
 from drivers.runner import Runner
+from drivers.stand_in import StandIn
 from drivers.twin import Twin
 from hilnode import __version__, jit, realtime
 from hilnode.assemble import Buffers, assemble
@@ -133,11 +134,10 @@ class Node(Operate):
         self.drivers: dict[str, Driver] = {  # those that are in: the device or its twin
             n: pair[c.drivers[n].twin is not False] for n, pair in self._pairs.items()
         }
+        self.stand_ins = {n: twin.actor.kind for n, (_, twin) in self._pairs.items() if isinstance(twin, StandIn)}
         self.ecus = {n: real for n, (real, _) in self._pairs.items() if isinstance(real, Ecu)}
-        if self.ecus and not c.bridge.enabled:
-            raise OptionError(
-                f"drivers.{next(iter(self.ecus))}: an ECU comes in by the bridge: set bridge.enabled = true"
-            )
+        if not c.bridge.enabled and (alone := [n for n in self.ecus if c.drivers[n].twin is False]):
+            raise OptionError(f"drivers.{alone[0]}: an ECU comes in by the bridge: set bridge.enabled = true")
         self.wiring = resolve(
             c,
             plant_inputs=self.plant.inputs,
@@ -300,7 +300,7 @@ class Node(Operate):
         if c.bridge.enabled:
             self.bridge = Child("bridge.server", self._bridge_spec(), log=self._file("bridge.log"), revive=True)
             helpers.append(self.bridge)
-        if self.ecus:
+        if self.ecus and c.bridge.enabled:
             helpers.append(Child("bridge.ecu", self._ecu_spec(), log=self._file("ecu.log"), revive=True))
         if c.bridge.enabled and c.web.enabled:
             if refused := why_not(self):
@@ -505,6 +505,8 @@ class Node(Operate):
         if to not in ("real", "twin"):
             raise ValueError(f"driver {driver}: {to!r} can not be put in, only 'real' or 'twin'")
         runner = self.runners[driver]
+        if runner.twin_is_in == (to == "twin"):
+            return self.control[Word.TICK]
         remark = runner.swap(to == "twin", time.monotonic() + self.config.safety.stop_deadline_ms * 1e-3)
         self.drivers[driver] = runner.driver
         if remark:

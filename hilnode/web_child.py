@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def ecu_lane(node: Node) -> dict[str, Any]:
-    """Where ECUs connect, and the channels of each with the time after which their values are stale [ms]."""
+    """Where ECUs connect, and the channels of each with the time after which their values are stale [ms], and the
+    kind of driver that stands in for it."""
     return {
         "endpoint": node.config.bridge.ecu if node.ecus else "",
         "ecus": {
@@ -26,10 +27,18 @@ def ecu_lane(node: Node) -> dict[str, Any]:
                 "stale_ms": min(
                     (m.stale_ns * 1e-6 for m in node.wiring.inputs if m.source and m.source[0] == name), default=0.0
                 ),
+                "moves": _moves(node, name, len(ecu.inputs)),
+                "stand_in": node.stand_ins.get(name, ""),
             }
             for name, ecu in node.ecus.items()
         },
     }
+
+
+def _moves(node: Node, driver: str, channels: int) -> list[str]:
+    """The input of the plant that each channel moves, number for number; nothing where it is not that plain."""
+    plain = {m.source: m.signal.name for m in node.wiring.inputs if m.scale == 1.0 and m.offset == 0.0}
+    return [plain.get((driver, k), "") for k in range(channels)]
 
 
 def web_spec(node: Node) -> dict[str, Any]:

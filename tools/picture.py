@@ -4,8 +4,8 @@
     python tools/picture.py --recording runs/dig   the same of a recording, at --at seconds
     python tools/picture.py --out somewhere.png --eye -6 -9 4 --towards 3 0 1
 
-It is drawn by Chromium at full quality without a graphics card, which takes seconds: so the readings of the page's own
-speed are left out of it.
+It is drawn by Chromium at full quality without a graphics card, which takes seconds a picture: so the machine is paused
+meanwhile, and the readings of the page's own speed are left out of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from PIL import Image
@@ -34,32 +34,43 @@ from browser import Browser  # noqa: E402
 
 HILNODE = (sys.executable, "-m", "hilnode.cli")
 PUBLISH, COMMANDS, ADDRESS = "tcp://127.0.0.1:19872", "tcp://127.0.0.1:19873", "http://127.0.0.1:18081"
-EYE, TOWARDS = (-4.6, -9.4, 4.6), (4.0, -0.5, 0.7)  # [m] of the world
+ECU, NAME = "tcp://127.0.0.1:19874", "picture"
+EYE, TOWARDS = (-3.2, -8.6, 3.6), (3.3, 0.3, 1.15)  # [m] of the world
 WORKS_FOR = 75.0  # [s] of simulated time until there is a trench, and a bucket full of soil above it
 SHRINK, LARGEST = 0.8, 195_000  # of the picture's sides, and bytes that its file may have
 NOT_IN_IT = ".reading, .hint"  # what tells how fast this page draws, and what to do with a mouse
 
 
 @contextlib.contextmanager
-def process(*command: str) -> Iterator[None]:
-    """One of our own programs, ended at the end."""
-    started = subprocess.Popen([*HILNODE, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        started.terminate()
-        started.wait(30)
+def process(*command: str) -> Iterator[Callable[[], None]]:
+    """One of our own programs, ended at the end; what comes back raises if it has ended by itself."""
+    with tempfile.TemporaryFile("w+") as said:
+        started = subprocess.Popen([*HILNODE, *command], stdout=said, stderr=said)
+
+        def check() -> None:
+            if started.poll() is not None:
+                said.seek(0)
+                raise RuntimeError(f"hilnode {command[0]} has ended with {started.returncode}: {said.read()[-2000:]}")
+
+        try:
+            yield check
+        finally:
+            started.terminate()
+            started.wait(30)
 
 
 @contextlib.contextmanager
 def at_work(seconds: float) -> Iterator[None]:
     """The default machine after so much work."""
     with tempfile.TemporaryDirectory() as folder:
-        keys = {"bridge.publish": PUBLISH, "bridge.commands": COMMANDS, "web.address": ADDRESS}
+        keys = {"bridge.publish": PUBLISH, "bridge.commands": COMMANDS, "bridge.ecu": ECU, "web.address": ADDRESS}
+        keys |= {"node.name": NAME}  # another excavator may be running here
         keys |= {"node.max_overruns": "0", "safety.watchdog": "false"}  # a slow PC takes pictures too
         words = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
-        with process("run", "--quiet", "--out", f"{folder}/run", *words):
-            wait_for_time(seconds)
+        with process("run", "--quiet", "--out", f"{folder}/run", *words) as check:
+            wait_for_time(seconds, check)
+            with Node(COMMANDS) as node:
+                node.ask("pause")
             yield
 
 
@@ -68,25 +79,27 @@ def recorded(run: Path) -> Iterator[None]:
     """A recording that stands, and a page of it."""
     where = ("--publish", PUBLISH, "--commands", COMMANDS)
     with (
-        process("replay", str(run), "--stay", "--paused", *where),
-        process("view", COMMANDS, "--listen", ADDRESS),
+        process("replay", str(run), "--stay", "--paused", *where) as replay,
+        process("view", COMMANDS, "--listen", ADDRESS) as view,
     ):
-        wait_for_page()
+        wait_for_page(replay, view)
         yield
 
 
-def wait_for_page() -> None:
+def wait_for_page(*checks: Callable[[], None]) -> None:
     """Until the server listens."""
     host, port = ADDRESS.removeprefix("http://").split(":")
     until = time.monotonic() + 60
     while time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1.0):
             return
+        for check in checks:
+            check()
         time.sleep(0.2)
     raise TimeoutError(f"nobody listens at {ADDRESS}")
 
 
-def wait_for_time(seconds: float) -> None:
+def wait_for_time(seconds: float, check: Callable[[], None]) -> None:
     """Until the machine has worked for so long; it may have to be compiled first."""
     until = time.monotonic() + 900 + 3 * seconds
     while time.monotonic() < until:
@@ -94,6 +107,7 @@ def wait_for_time(seconds: float) -> None:
             status = node.status()
             if status["state"] == "running" and status["step"] * 1e-3 >= seconds:
                 return
+        check()
         time.sleep(0.2)
     raise TimeoutError("the machine does not work")
 

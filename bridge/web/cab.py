@@ -7,10 +7,15 @@ The seat is taken by asking for it and in no other way. A page that was silent f
 sends then is refused until it asks again. An input that was under way for longer than the stale time is thrown away:
 a line that was stuck delivers all that was held up at once, and none of it is what the operator wants now. How long one
 was under way is seen by the page's own clock, against the quickest one since the seat was taken.
+
+Where something stands in for the page, such as a virtual operator, the node is asked to put the page in first, and the
+seat is the page's when that is done. Who lets go leaves the machine to its stale policy: the stand-in comes back only
+when somebody asks for it (the operation `seat`), and not while a page holds the controls.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import time
@@ -21,7 +26,7 @@ import msgpack
 import zmq
 
 from bridge.ecu_wire import VERSION
-from bridge.link import beside, identify
+from bridge.link import NodeError, beside, identify
 from bridge.requests import Refused, Role
 from bridge.web.feed import CAB, Feed
 
@@ -38,6 +43,7 @@ class Cab:
         self._feed, self._tell, self._note = feed, tell, note
         self.holder: object | None = None  # a page
         self.name = ""  # its address, for the others
+        self.ready = False  # whether what the holder sends is what the node takes
         self.trouble = ""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket: zmq.Socket[bytes] | None = None
@@ -45,6 +51,8 @@ class Cab:
         self._heard = 0.0
         self._quickest, self._measured = math.inf, 0.0  # [s] our clock minus theirs, at the least; when that was
         self.dropped = 0  # inputs that came too late
+        self._relief: asyncio.Task[None] | None = None
+        self._taken = 0  # the tick since which the holder is in
 
     def drive(self, page: object, name: str, role: Role, given: Any) -> None:
         """What a page does with the controls: take them, move them, let go. Refused says why not."""
@@ -106,8 +114,34 @@ class Cab:
         socket.setsockopt(zmq.RCVHWM, 100)
         socket.connect(beside(self._feed.endpoint, self._feed.lane["endpoint"]))
         self._socket = socket
+        if self._feed.stand_in:
+            self._relief = asyncio.create_task(self._relieve(page))
+        else:
+            self._seated(page, 0)
+
+    async def _relieve(self, page: object) -> None:
+        """Have the node put the page in the place of who stands in for it."""
+        try:
+            answer = await self._feed.ask("seat", ecu=CAB, to="real")
+        except NodeError as error:
+            if self.holder is page:
+                self.trouble = str(error)
+                self._tell()
+                self.release(page, f"not taken: {error}")
+            return
+        if self.holder is page:
+            self._seated(page, int(answer["answer"]))
+
+    def _seated(self, page: object, tick: int) -> None:
+        self.ready, self._taken = True, tick
         self._note(page, "taken")
         self._tell()
+
+    def vacate(self, page: object) -> None:
+        """Before a stand-in comes back at the wish of this page: let go; Refused if another page holds the controls."""
+        if self.holder is not None and self.holder is not page:
+            raise Refused("refused", f"{self.name} holds the controls")
+        self.release(page, "let go")
 
     def _send(self, values: list[float]) -> None:
         assert self._socket is not None
@@ -120,7 +154,7 @@ class Cab:
         """Let go, if this page holds the controls; the lane sees that the connection is closed."""
         if self.holder is not page or self.holder is None:
             return
-        self.holder, self.name = None, ""
+        self.holder, self.name, self.ready = None, "", False
         if self._socket is not None:
             self._socket.close(0)
             self._socket = None
@@ -139,6 +173,8 @@ class Cab:
             self.release(self.holder, f"silent for {SILENT_S:g} s")
         elif not self._feed.up:
             self.release(self.holder, "the node is gone")
+        elif self.ready and self._feed.stand_in and self._feed.stand_in_since(self._taken):
+            self.release(self.holder, f"the {self._feed.stand_in} was put in")
 
     def _drain(self, socket: zmq.Socket[bytes]) -> str:
         """Throw away the states that the lane sends; the last refusal, if there is one."""
@@ -155,6 +191,8 @@ class Cab:
     def close(self) -> None:
         if self.holder is not None:
             self.release(self.holder, "the server ended")
+        if self._relief is not None:
+            self._relief.cancel()
         self._context.term()
 
 

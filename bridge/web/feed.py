@@ -37,6 +37,7 @@ CLOCKS_KEPT = 16
 STATUS_EVERY, REPLAY_EVERY = 1.0, 0.25  # [s]
 TERRAIN_EVERY = 0.3  # [s] between two tries to get tiles that are missing
 EVENTS_KEPT = 100
+SURELY_AFTER = 100  # ticks: what is said of drivers is collected in less time
 MOST_WAITING = 50_000  # messages
 CAB = "cab"
 """The driver of kind `ecu` that a page can be."""
@@ -68,6 +69,7 @@ class Feed:
         self.events: deque[str] = deque(maxlen=EVENTS_KEPT)
         self.latest: dict[str, str] = {}  # the last message of each kind, for who comes late
         self.lane: dict[str, Any] = {"endpoint": "", "ecus": {}}
+        self.drivers: dict[str, Any] = {}  # the last message of that topic
         self._node: aio.Node | None = None
         self._heard = 0.0
         self._offsets: deque[tuple[float, float]] = deque(maxlen=CLOCKS_KEPT)  # round trip, node's clock minus ours
@@ -92,7 +94,22 @@ class Feed:
     @property
     def channels(self) -> list[dict[str, Any]]:
         """Of the controls that a page can hold; none if the node has no such driver."""
-        return list(self.lane["ecus"].get(CAB, {}).get("channels", []))
+        return list(self.cab.get("channels", []))
+
+    @property
+    def cab(self) -> dict[str, Any]:
+        """What the node says of the driver that a page can be."""
+        return dict(self.lane["ecus"].get(CAB, {}))
+
+    @property
+    def stand_in(self) -> str:
+        """The kind of driver that can hold the controls in a page's place, such as `operator`; empty: there is none."""
+        return str(self.cab.get("stand_in", ""))
+
+    def stand_in_since(self, tick: int) -> bool:
+        """Whether it is at the controls, by word of some ticks after this one."""
+        driver = self.drivers.get("drivers", {}).get(CAB, {})
+        return bool(driver.get("twin")) and self.drivers["tick"] > tick + SURELY_AFTER
 
     def age(self, now: float) -> float:
         """Of the newest row at `now` [s, our clock]: since its tick woke, or, in a replay, since it came."""
@@ -147,6 +164,7 @@ class Feed:
         self.events.clear()
         self.latest.clear()
         self._offsets.clear()
+        self.drivers = {}
         self.hello = self._hello(schema, status)
         await self._fetch_ground(node)
 
@@ -172,8 +190,10 @@ class Feed:
             ],
             "grids": [g.about for g in self.grids],
             "props": self.props.names,
-            "cab": {"channels": self.channels} if self.channels else None,
-            "stale_ms": self.lane["ecus"].get(CAB, {}).get("stale_ms", 0.0),
+            "cab": {"channels": self.channels, "moves": self.cab.get("moves", []), "stand_in": self.stand_in}
+            if self.channels
+            else None,
+            "stale_ms": self.cab.get("stale_ms", 0.0),
             "timing": {"edges_us": WAKE_EDGES_US.tolist()},
         }
 
@@ -283,6 +303,8 @@ class Feed:
             self._pass_on(topic, message)
 
     def _pass_on(self, kind: str, message: dict[str, Any]) -> None:
+        if kind == "driver":
+            self.drivers = message
         text = as_json({"type": kind, **message})
         if kind == "event":
             self.events.append(text)

@@ -18,6 +18,7 @@ from websockets.asyncio.server import ServerConnection
 
 from bridge.link import NodeError
 from bridge.requests import Refused, Role, check
+from bridge.web.feed import CAB
 from bridge.web.frames import STATE, STATE_HEAD, PageGround
 from bridge.web.rows import head_of
 from bridge.web.words import as_json, from_json
@@ -231,6 +232,8 @@ class Page:
                 raise Refused("unauthorised", f"{operation.name} is for {needed}, this page may only {mine}")
             if len(self._asked) >= MOST_ASKED:
                 raise Refused("refused", f"{len(self._asked)} requests are waiting already: try again")
+            if operation.name == "seat" and fields["ecu"] == CAB:
+                self.server.cab.vacate(self)
         except Refused as error:
             self.say(as_json({"type": "answer", "id": ident, "ok": False, "reason": error.reason, "why": str(error)}))
             raise

@@ -81,7 +81,10 @@ class WebServer:
     def cab_text(self, page: Page, why: str = "") -> str:
         """Who holds the controls, in the eyes of a page."""
         holder = self.cab.holder
-        who = "you" if holder is page else "nobody" if holder is None else f"somebody else: {self.cab.name}"
+        if holder is None or (holder is page and not self.cab.ready and not self.cab.trouble):
+            who = "nobody"
+        else:
+            who = "you" if holder is page else f"somebody else: {self.cab.name}"
         return as_json({"type": "cab", "holder": who, "why": why or (self.cab.trouble if holder is page else "")})
 
     def _tell_cab(self) -> None:

@@ -62,13 +62,15 @@ def new_ports() -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def digging(folder: Path, name: str, *, ports: dict[str, int] | None = None, more: str = "") -> Iterator[Digger]:
-    """A node with the digging plant, its page and a cab; `more` are keys of its config."""
+def digging(
+    folder: Path, name: str, *, ports: dict[str, int] | None = None, more: str = "", tables: str = ""
+) -> Iterator[Digger]:
+    """A node with the digging plant, its page and a cab; `more` are keys of its config, `tables` come at its end."""
     ports = ports or new_ports()
     ends = "".join(f'bridge.{key} = "tcp://127.0.0.1:{port}"\n' for key, port in ports.items() if key != "web") + (
         f'web.address = "http://127.0.0.1:{ports["web"]}"\n'
     )
-    text = f'plant.kind = "digging_plant:create"\nlog.timing = false\n{ends}{more}{CAB}'
+    text = f'plant.kind = "digging_plant:create"\nlog.timing = false\n{ends}{more}{CAB}{tables}'
     folder.mkdir(exist_ok=True)
     with remote_node(folder, f"t{os.getpid()}-{name}", text) as node:
         yield Digger(node, f"t{os.getpid()}-{name}", folder, ports)

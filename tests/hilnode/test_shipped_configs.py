@@ -13,7 +13,10 @@ from plant.machines.excavator.cab import INPUTS
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs"
 CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml") if path.name != "excavator-cycle.toml")
-DEVICES = ("excavator-joysticks.toml", "excavator-plc.toml", "excavator-ecu.toml", "excavator-browser.toml")
+DEVICES = (
+    *("excavator.toml", "excavator-joysticks.toml", "excavator-plc.toml", "excavator-ecu.toml"),
+    "excavator-browser.toml",
+)
 
 
 @pytest.mark.parametrize("config", CONFIGS)

@@ -6,6 +6,7 @@ import "./style/viewer.css";
 import "./style/signals.css";
 import "./style/timing.css";
 import "./style/operator.css";
+import "./style/phone.css";
 import { Bar } from "./app/bar.js";
 import { Bus } from "./app/bus.js";
 import { openHook } from "./app/hook.js";

@@ -12,6 +12,12 @@ export function number(value) {
   return text.replace("-", "−");
 }
 
+/** So many digits, and never a minus before nothing. */
+export function fixed(value, digits) {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
 /** Seconds as milliseconds. */
 export const milliseconds = (s) => (Number.isFinite(s) ? `${(s * 1e3).toFixed(s < 0.0995 ? 1 : 0)} ms` : "–");
 

@@ -51,6 +51,12 @@ export function channelsOf(cab) {
   });
 }
 
+/** The other way round: where a lever stands that gives this value. */
+export function unscaled({ low, high, neutral }, value) {
+  const way = value >= neutral ? high - neutral : neutral - low;
+  return way > 0 ? Math.max(-1, Math.min(1, (value - neutral) / way)) : 0;
+}
+
 /** A lever's -1 to 1 in the channel's own limits: 0 is its neutral value. */
 export function scaled({ low, high, neutral }, value) {
   return value >= 0 ? neutral + value * (high - neutral) : neutral + value * (neutral - low);

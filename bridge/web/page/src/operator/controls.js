@@ -90,18 +90,17 @@ export class Setting {
   }
 
   #toggle(label) {
-    const button = el("button.switch", {
-      "aria-pressed": this.value > 0.5,
-      onclick: () => {
-        this.value = this.value > 0.5 ? 0 : 1;
-        button.setAttribute("aria-pressed", this.value > 0.5);
-      },
-    }, label);
+    const button = el("button.switch", { "aria-pressed": this.value > 0.5, onclick: () => this.set(this.value > 0.5 ? 0 : 1) }, label);
+    this.set = (value) => {
+      this.value = value;
+      button.setAttribute("aria-pressed", value > 0.5);
+    };
     return button;
   }
 
   #press(label) {
     const button = el("button.switch", {}, label);
+    this.set = () => {}; // it comes back by itself
     hold(button, () => (this.value = this.channel.high), () => (this.value = this.channel.neutral));
     return button;
   }
@@ -120,6 +119,10 @@ export class Setting {
   #slider(label) {
     const { low, high } = this.channel;
     const input = el("input", { type: "range", min: low, max: high, step: (high - low) / 100, value: this.value, "aria-label": label, oninput: () => (this.value = Number(input.value)) });
+    this.set = (value) => {
+      this.value = value;
+      input.value = value;
+    };
     return input;
   }
 }

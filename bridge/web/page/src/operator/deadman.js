@@ -14,9 +14,12 @@ export class Deadman {
   #held = false; // whether the server has said that the controls are ours
   #turn = 0; // [ms] when something was sent last
 
-  /** `read()` gives the values to send; `changed(on, why)` is told when the controls are taken or gone. */
-  constructor(node, read, changed) {
-    Object.assign(this, { node, read, changed });
+  /**
+   * `read(now)` gives the values to send, `pick(now)` the same as long as somebody else is still at the controls: what
+   * the machine has just now. `changed(on, why)` is told when the controls are taken or gone.
+   */
+  constructor(node, { read, pick, changed }) {
+    Object.assign(this, { node, read, pick, changed });
     addEventListener("blur", () => this.release("the page lost the focus"));
     addEventListener("pagehide", () => this.release("the page was closed"));
     document.addEventListener("visibilitychange", () => document.hidden && this.release("the page was hidden"));
@@ -25,7 +28,7 @@ export class Deadman {
     node.bus.on("cab", ({ holder = "", why }) => {
       if (why || /^somebody/.test(holder)) this.release(why || `the controls are held by ${holder}`);
       else if (holder === "you") this.#held = true;
-      else if (this.#held) this.release("the server has heard nothing for too long");
+      else if (this.#held) this.release("nothing was heard of this page for too long, or the machine was given back");
     });
   }
 
@@ -37,7 +40,7 @@ export class Deadman {
   get obstacle() {
     const { node } = this;
     if (node.hello?.replay) return "a recording cannot be driven";
-    if (node.hello && !node.hello.cab) return "this node has no driver \"cab\" to be driven by; the excavator has one with configs/excavator-browser.toml";
+    if (node.hello && !node.hello.cab) return "this node has no driver \"cab\" to be driven by; the excavator has one with configs/excavator.toml";
     return node.denied();
   }
 
@@ -58,7 +61,7 @@ export class Deadman {
     if (document.hidden || !document.hasFocus()) this.release("the page lost the focus");
     else if (!busy && now - this.node.heard > SILENT) this.release("no word from the server");
     else if (this.node.unsent > UNSENT) this.release("the line takes nothing");
-    else this.node.cab({ seq: ++this.#seq, at: now / 1e3, values: this.read(now) });
+    else this.node.cab({ seq: ++this.#seq, at: now / 1e3, values: this.#held ? this.read(now) : this.pick(now) });
   }
 
   release(why) {

@@ -1,6 +1,7 @@
 // Instruments, each found by the name of a signal; what a machine does not have is not shown.
 
 import { el, svg, write } from "../app/dom.js";
+import { fixed } from "../app/format.js";
 
 const RPM = 30 / Math.PI;
 const DEGREES = 180 / Math.PI;
@@ -51,7 +52,7 @@ class Dial {
     const [from, to] = [share(Math.max(this.range[0], 0)), share(value)].sort((a, b) => a - b);
     this.hand.setAttribute("d", arc(from, Math.max(to, from + 0.008), 42));
     this.hand.classList.toggle("warn", (this.low !== undefined && to < this.low) || (this.high !== undefined && to > this.high));
-    write(this.number, Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2));
+    write(this.number, fixed(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2));
   }
 }
 
@@ -72,7 +73,7 @@ class BarGauge {
     this.range = [Math.min(this.range[0], value), Math.max(this.range[1], value)];
     this.mark.style.bottom = `${(100 * (value - this.range[0])) / (this.range[1] - this.range[0])}%`;
     const shown = value * this.factor;
-    write(this.number, `${shown.toFixed(Math.abs(shown) >= 10 ? 0 : 2)} ${this.unit}`);
+    write(this.number, `${fixed(shown, Math.abs(shown) >= 10 ? 0 : 2)} ${this.unit}`);
   }
 }
 
@@ -93,7 +94,7 @@ class Level {
   show(node) {
     const [pitch, roll] = [this.pitch, this.roll].map((name) => (node.value(name) || 0) * DEGREES);
     this.ground.setAttribute("transform", `translate(0 -8) rotate(${(-roll).toFixed(2)}) translate(0 ${(1.6 * pitch).toFixed(2)})`);
-    write(this.number, `${pitch.toFixed(1)}° / ${roll.toFixed(1)}°`);
+    write(this.number, `${fixed(pitch, 1)}° / ${fixed(roll, 1)}°`);
   }
 }
 

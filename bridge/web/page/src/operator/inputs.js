@@ -33,6 +33,12 @@ export class Keyboard {
     if (down) this.#held.add(event.code);
   }
 
+  /** Levers that stand somewhere as if keys had brought them there: let go, they come back as fast as a hand would. */
+  pick(roles, now) {
+    this.#at = new Map([...roles].filter(([, value]) => value !== 0));
+    this.#last = now;
+  }
+
   clear() {
     this.#held.clear();
     this.#at.clear();

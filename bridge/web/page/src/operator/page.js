@@ -28,8 +28,13 @@ export class OperatorPage {
     this.gauges = new Gauges(node);
     this.panel = new Panel(node);
     this.cameras = new CameraButtons(node, stage);
-    this.deadman = new Deadman(node, (now) => this.panel.read(now), (on, why) => this.#changed(on, why));
+    this.deadman = new Deadman(node, {
+      read: (now) => this.panel.read(now),
+      pick: (now) => this.panel.pick(now),
+      changed: (on, why) => this.#changed(on, why),
+    });
     this.take = el("button.take", { onclick: () => (this.deadman.on ? this.deadman.release("let go") : this.deadman.take()) }, "Take the controls");
+    this.back = el("button.back", { onclick: () => this.#giveBack(), hidden: true }, "Give it back to the virtual operator");
     this.holder = el("small.holder");
     this.warnings = el("div.warnings", { role: "alert" });
     this.host = el("div.host");
@@ -38,14 +43,40 @@ export class OperatorPage {
       el("aside.side", {}, this.panel.sticks.left.element, this.panel.levers),
       el("div.view", {}, this.host, el("div.over", {}, this.cameras.element, this.gauges.lamps), this.warnings),
       el("aside.side", {}, this.panel.sticks.right.element, this.panel.switches),
-      el("footer", {}, el("div.who", {}, this.take, el("div", {}, this.holder, this.panel.pad)),
+      el("footer", {}, el("div.who", {}, this.take, this.back, el("div", {}, this.holder, this.panel.pad)),
         el("div.keys", {}, HELP.map(([keys, what]) => el("span", {}, el("kbd", {}, keys), what)))));
     node.bus.on("alarms", (on) => (this.alarms = on));
-    node.bus.on("cab", ({ holder }) => write(this.holder, holder === "you" ? "You hold the controls." : `The controls are held by ${holder}.`));
+    node.bus.on("cab", ({ holder }) => {
+      this.who = holder;
+      this.#tell();
+    });
+    node.bus.on("driver", ({ drivers }) => {
+      this.relieved = !drivers?.cab?.twin;
+      this.#tell();
+    });
     node.bus.on("hello", () => {
       this.alarms = new Map();
       this.element.classList.remove("driving");
     });
+  }
+
+  /** Who drives. A virtual operator that was relieved stays away until it is asked back. */
+  #tell() {
+    const standIn = this.node.hello?.cab?.stand_in ?? "";
+    const free = this.who === "nobody" && Boolean(standIn);
+    this.back.hidden = !(free && this.relieved) || this.deadman.on;
+    let text = `The controls are held by ${this.who ?? "nobody"}.`;
+    if (this.who === "you") text = "You hold the controls.";
+    else if (free) text = this.relieved ? "The controls are held by nobody: levers centred, parking brake on." : `The ${standIn === "operator" ? "virtual operator" : standIn} drives.`;
+    write(this.holder, text);
+  }
+
+  async #giveBack() {
+    try {
+      await this.node.ask("seat", { ecu: "cab", to: "twin" });
+    } catch (error) {
+      this.toasts.say(`Not given back: ${error.message}`, "bad");
+    }
   }
 
   #changed(on, why) {
@@ -56,6 +87,7 @@ export class OperatorPage {
     }
     this.element.classList.toggle("driving", on);
     write(this.take, on ? "Let go (Esc)" : "Take the controls");
+    this.#tell();
   }
 
   show() {
@@ -84,7 +116,12 @@ export class OperatorPage {
   update() {
     this.gauges.update();
     this.#warn();
-    if (!this.deadman.on) enable(this.take, this.deadman.obstacle);
-    else enable(this.take);
+    if (this.deadman.on) {
+      enable(this.take);
+      return;
+    }
+    enable(this.take, this.deadman.obstacle);
+    enable(this.back, this.node.denied());
+    this.panel.pick(performance.now());
   }
 }

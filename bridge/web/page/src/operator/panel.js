@@ -1,7 +1,7 @@
 // The cab's controls on the screen, and what comes out of them: the values of all channels, whatever device is used.
 
 import { el, write } from "../app/dom.js";
-import { PATTERNS, channelsOf, scaled } from "./channels.js";
+import { PATTERNS, channelsOf, scaled, unscaled } from "./channels.js";
 import { Lever, Setting, Stick } from "./controls.js";
 import { Keyboard, readGamepad } from "./inputs.js";
 
@@ -14,6 +14,7 @@ export class Panel {
   #pattern = "ISO";
 
   constructor(node) {
+    this.node = node;
     this.sticks = { left: new Stick("left"), right: new Stick("right") };
     this.keyboard = new Keyboard();
     this.levers = el("div.levers");
@@ -25,7 +26,7 @@ export class Panel {
   }
 
   #build(cab) {
-    this.#channels = channelsOf(cab);
+    this.#channels = channelsOf(cab).map((channel, k) => ({ ...channel, moves: cab.moves?.[k] ?? "" }));
     this.#levers.clear();
     this.#settings.clear();
     for (const channel of this.#channels) {
@@ -92,6 +93,24 @@ export class Panel {
       const { value } = this.#settings.get(index);
       return kind === "button" ? Math.max(value, scaled(channel, of(role))) : value;
     });
+  }
+
+  /**
+   * Take hold of everything where the machine has it now: levers come back from there, what stays stays. So there is no
+   * jump when the controls change hands, and whoever only watches sees them move. Gives the values to send.
+   */
+  pick(now) {
+    const roles = new Map();
+    for (const channel of this.#channels) {
+      const { kind, role, index, moves } = channel;
+      const value = this.node.value(moves);
+      if (!Number.isFinite(value)) continue;
+      if (kind === "stick" || kind === "lever" || kind === "pedal") roles.set(role, unscaled(channel, value));
+      else if (kind === "function") roles.set(PATTERNS[this.#pattern][role], unscaled(channel, value));
+      else if (this.#settings.get(index).value !== value) this.#settings.get(index).set(value);
+    }
+    this.keyboard.pick(roles, now);
+    return this.read(now);
   }
 
   show(of) {

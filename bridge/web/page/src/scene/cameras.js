@@ -71,8 +71,7 @@ export class Cameras {
       this.orbit.target.copy(target);
       this.camera.position.copy(target).add(HOME);
     }
-    this.camera.fov = view === "seat" ? 62 : 45;
-    this.camera.updateProjectionMatrix();
+    this.#open();
     this.orbit.enabled = view !== "seat";
     this.#last.copy(target);
   }
@@ -87,6 +86,13 @@ export class Cameras {
 
   resize(width, height) {
     this.camera.aspect = width / height;
+    this.#open();
+  }
+
+  /** How wide it looks: upright pictures, as on a phone, see as much from left to right as square ones. */
+  #open() {
+    const half = Math.tan((0.5 * (this.view === "seat" ? 62 : 45) * Math.PI) / 180);
+    this.camera.fov = (2 * Math.atan(half / Math.min(1, this.camera.aspect)) * 180) / Math.PI;
     this.camera.updateProjectionMatrix();
   }
 

@@ -58,7 +58,7 @@ export class Stage {
     renderer.shadowMap.enabled = true;
     if (this.quality.plain) renderer.shadowMap.type = THREE.BasicShadowMap;
     renderer.toneMapping = this.quality.plain ? THREE.LinearToneMapping : THREE.NeutralToneMapping;
-    renderer.toneMappingExposure = 1.35;
+    renderer.toneMappingExposure = this.quality.plain ? 1.35 : 1.75; // the neutral one takes light away
     return renderer;
   }
 

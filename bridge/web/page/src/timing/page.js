@@ -19,6 +19,11 @@ export class TimingPage {
   #chart = null;
   #second = 0;
 
+  /** From the histogram, whose classes are wider than what is known of the worst. */
+  #quantile(x) {
+    return Math.min(this.histogram.quantile(x), this.count.worst);
+  }
+
   constructor(node) {
     this.node = node;
     this.histogram = new Histogram();
@@ -64,9 +69,7 @@ export class TimingPage {
     this.count.worst = Math.max(this.count.worst, wake?.max ?? 0);
     const texts = {
       ticks: this.count.ticks.toLocaleString("en"),
-      p50: microseconds(this.histogram.quantile(0.5)),
-      p99: microseconds(this.histogram.quantile(0.99)),
-      "p99.99": microseconds(this.histogram.quantile(0.9999)),
+      ...Object.fromEntries([["p50", 0.5], ["p99", 0.99], ["p99.99", 0.9999]].map(([name, x]) => [name, microseconds(this.#quantile(x))])),
       worst: microseconds(this.count.worst),
       overruns: `${this.count.overruns}`,
       "lost rows": `${this.count.lost}`,
