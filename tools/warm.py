@@ -74,8 +74,8 @@ def warm_pairs(family: str) -> None:
 JOBS: dict[str, Callable[[], None]] = {  # the longest first
     "the engine, stepper spook, and the excavator": warm_default,
     "the engine, stepper ali3p": partial(warm_engine, "ali3p"),
-    "pairs of surfaces": partial(warm_pairs, "surfaces"),
     "pairs of rings": partial(warm_pairs, "rings"),
+    "pairs of surfaces": partial(warm_pairs, "surfaces"),
     "pairs of solids": partial(warm_pairs, "solids"),
     "the node": warm_node,
     "the readers": warm_readers,
