@@ -14,11 +14,14 @@ help:  ## what there is to make
 run: $(VENV)/.ready  ## run the default machine; make run ARGS="--for 5" passes options on
 	$(BIN)/hilnode run $(ARGS)
 
-# Physics on several cores; whatever runs a node has the machine to itself. Status 5: nothing was selected.
+# What bears company on several cores; whatever judges times has the machine to itself (tests/company.py). Status 5:
+# nothing was selected.
 test: $(VENV)/.ready-dev  ## the fast tests
+	@date +%s > $(VENV)/.began
 	$(BIN)/python tools/warm.py
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile tests/plant tests/tools $(ARGS) || [ $$? = 5 ]
-	$(BIN)/pytest tests/hilnode tests/drivers tests/bridge tests/docs $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest --part together -n auto --maxprocesses 4 --dist loadfile $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest --part alone $(ARGS) || [ $$? = 5 ]
+	@echo "tested in $$(( $$(date +%s) - $$(cat $(VENV)/.began) )) s, with what had to be compiled"
 
 test-slow: $(VENV)/.ready-dev  ## long tests
 	$(BIN)/pytest -m slow $(ARGS)

@@ -1,4 +1,4 @@
-"""What all tests share: names of their own in shared memory, and a word about the tests that were left out."""
+"""What all tests share: names of their own in shared memory, who runs beside whom, a word about what was left out."""
 
 import itertools
 import os
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from company import bears_company, rank_of, unit_of
 from support import SHM
 
 _numbers = itertools.count()
@@ -18,6 +19,42 @@ def name() -> Iterator[str]:
     yield mine
     for path in SHM.glob(f"hilnode.{mine}*"):
         path.unlink(missing_ok=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        choices=("together", "alone"),
+        help="only the tests that bear company, or only those that want the machine to themselves (tests/company.py)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks: what is left out is counted in the part that it belongs to
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if part := config.getoption("--part"):
+        items[:] = [item for item in items if _part_of(item) == part]
+    if part == "together":
+        items.sort(key=lambda item: rank_of(item.nodeid))
+
+
+def _part_of(item: pytest.Item) -> str:
+    shares = bears_company(item.nodeid) and not item.get_closest_marker("alone")
+    return "together" if shares else "alone"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """File by file, in the order of collection."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Units(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    if config.getoption("--part") != "together" or config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # by the number of their tests
+    return Units(config, log)
 
 
 LEFT_OUT = {

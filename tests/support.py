@@ -77,6 +77,13 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
         return int(probe.getsockname()[1])
 
 
+def own_ports() -> str:
+    """Lines of a config: the bridge at ports of its own, so that it runs beside other nodes."""
+    ports = (free_port() for _ in range(3))
+    keys = ("publish", "commands", "ecu")
+    return "".join(f'bridge.{key} = "tcp://127.0.0.1:{port}"\n' for key, port in zip(keys, ports, strict=True))
+
+
 def trouble(port: int, more: str = "log.timing = false") -> str:
     """Tables of a node that steps the trouble plant and tells its step count to the device at `port`."""
     return f"""

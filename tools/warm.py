@@ -58,9 +58,25 @@ def warm_engine(stepper: str) -> None:
     world.compile(dt=0.001, stepper=stepper).step()
 
 
+def warm_pairs(family: str) -> None:
+    """The pairs of shapes that few worlds have, but many tests: two workers would compile them side by side."""
+    from plant.collide.model import Kind
+    from plant.collide.near import known_pairs, pair_table
+
+    rings, surfaces = {Kind.TORUS, Kind.LINK}, {Kind.MESH, Kind.FIELD}
+
+    def family_of(pair: tuple[Kind, Kind]) -> str:
+        return "rings" if rings.intersection(pair) else "surfaces" if surfaces.intersection(pair) else "solids"
+
+    pair_table(sorted(pair for pair in known_pairs() if family_of(pair) == family))
+
+
 JOBS: dict[str, Callable[[], None]] = {  # the longest first
     "the engine, stepper spook, and the excavator": warm_default,
     "the engine, stepper ali3p": partial(warm_engine, "ali3p"),
+    "pairs of rings": partial(warm_pairs, "rings"),
+    "pairs of surfaces": partial(warm_pairs, "surfaces"),
+    "pairs of solids": partial(warm_pairs, "solids"),
     "the node": warm_node,
     "the readers": warm_readers,
 }

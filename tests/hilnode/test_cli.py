@@ -134,6 +134,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(config):
     assert done.stderr.splitlines()[-1] == "/proc/none: No such file or directory; --out names another folder"
 
 
+@pytest.mark.alone  # it has the default name and ports, which others may want
 def test_run_without_a_config_needs_no_hardware(tmp_path):
     """The default machine, in a folder where somebody keeps files of their own that are called like our packages."""
     for word in ("drivers", "bridge", "plant", "hilnode"):
@@ -176,6 +177,7 @@ def test_exit_3_after_a_trip(config, tmp_path, name):
     assert left_in_memory(name) == []
 
 
+@pytest.mark.alone  # five seconds are all it has
 def test_a_trip_ends_the_run_even_if_nobody_reads_its_messages(config, tmp_path):
     """`hilnode run 2>&1 | head -1`, or a terminal that was closed: every message fails from then on."""
     later = '[[signals.stimulus]]\nsignal = "trouble.kind"\nkind = "step"\nafter = 2.0\nat_s = 0.5\n'

@@ -324,6 +324,7 @@ def test_commands_may_come_from_many_threads(node):
     node.release()
 
 
+@pytest.mark.alone  # the age of what comes back
 def test_what_is_told_to_a_device_comes_back_through_a_cable(make):
     """Plant output -> command -> driver's threads -> input, in order, within the run."""
     text = ALONE + CABLE.replace("cable.in.1", "cable.in.0")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from excavator_cases import P, rig, settle
-from support import cli, free_port
+from support import cli, own_ports
 from work_cases import Work
 
 from plant.machines.excavator.gauges import stand
@@ -189,7 +189,7 @@ def test_an_alarm_is_raised_by_the_node(name: str, tmp_path: Path) -> None:
     options = 'options = { terrain = "slope", slope = 40.0, heading = 90.0, objects = 0, truck = false }'
     text = text.replace('kind = "excavator"\n', f'kind = "excavator"\n{options}\n', 1)
     file = tmp_path / "tips.toml"
-    file.write_text(f'bridge.commands = "tcp://127.0.0.1:{free_port()}"\nweb.enabled = false\n{text}')
+    file.write_text(f"{own_ports()}web.enabled = false\n{text}")
     done = cli("run", file, "--free", "--for", "4", "--out", tmp_path / "run", seconds=240)
     assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
