@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.epa import penetrate
+from plant.collide.epa import penetrate, tighten
 from plant.collide.gjk import FAR, OVERLAP, difference_support, relate, separate
 from plant.collide.model import POINTS
 from plant.collide.patch import clip_patch, facing
@@ -21,6 +21,7 @@ from plant.collide.support import CONE, CYLINDER, climb, radius
 
 MOST = 8  # points of a patch that are kept
 LOOSE = 1e-6  # allowed error of the depth of curved shapes before it is polished, as a part of it
+ASKEW = 1e-8  # allowed error of the distance of curved shapes, as a part of it; the root of twice that is the normal's
 NEARLY = 1e-6  # a normal this near to that of a flat face, as 1 - cosine, may be the same
 
 
@@ -66,6 +67,8 @@ def _meet(shape, placed, hull, s, i, j, margin, apart, x, y, z, out):
     curved = _curved(shape, i) or _curved(shape, j)
     if state == OVERLAP:
         penetrate(shape, hull, s, i, j, scale, LOOSE if curved else 0.0)
+    elif curved and s.result[3] - s.result[10] > ASKEW * s.result[3]:
+        tighten(shape, hull, s, i, j, scale)
     if curved:
         _snap(shape, hull, s, i, j, scale)
     depth = reach - s.result[3]

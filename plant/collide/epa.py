@@ -67,6 +67,19 @@ def penetrate(shape, hull, s, i, j, scale, loose):
 
 
 @kernel
+def tighten(shape, hull, s, i, j, scale):
+    """Improve the normal in the result of cores that are apart, but by so little that rounding ended the search.
+
+    Between round cores the simplex becomes as slim as its corners are uncertain, and its nearest point has digits only
+    for the distance, not for the direction of a gap that is a millionth of the size.
+    """
+    r = s.result
+    difference_support(shape, hull, s, i, j, 0, -r[0], -r[1], -r[2])
+    r[3] = r[0] * s.w[0, 0] + r[1] * s.w[0, 1] + r[2] * s.w[0, 2]
+    _polish(shape, hull, s, i, j, scale, POLISH)
+
+
+@kernel
 def _polish(shape, hull, s, i, j, scale, rounds):
     """Improve the push in the result, which is near the best, by distances that are easy to compute.
 

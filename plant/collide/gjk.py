@@ -37,7 +37,7 @@ class ConvexScratch(NamedTuple):
     w: F2  # [CORNERS, 3] points of the difference A - B; the first `corners` are the simplex
     a: F2  # [CORNERS, 3] the points of A they come from
     share: F1  # [4] weight of each corner of the simplex in the nearest point
-    result: F1  # [10] normal from B to A, distance (negative: overlap), nearest points on A and on B
+    result: F1  # [11] normal from B to A, distance (negative: overlap), nearest points on A and on B, gap along normal
     face: I2  # [2 CORNERS, 3] triangles of the polytope
     plane: F2  # [2 CORNERS, 5] their outward normals, distances from the origin, and the rounding of these
     beside: I2  # [2 CORNERS, 3] the triangle across each edge; the edge begins at that corner
@@ -61,7 +61,7 @@ def new_convex_scratch() -> ConvexScratch:
         w=np.zeros((CORNERS, 3)),
         a=np.zeros((CORNERS, 3)),
         share=np.zeros(4),
-        result=np.zeros(10),
+        result=np.zeros(11),
         face=np.zeros((2 * CORNERS, 3), np.int64),
         plane=np.zeros((2 * CORNERS, 5)),
         beside=np.zeros((2 * CORNERS, 3), np.int64),
@@ -111,8 +111,9 @@ def separate(shape, hull, s, i, j, far, scale, vx, vy, vz):
 
     `v` is where to begin: a direction that may separate, from B to A. `scale` [m] is the size of the pair: what is
     nearer than rounding can tell counts as overlap. When FAR, the result's normal is the direction that showed it.
+    When APART, the distance is less than the result's, if at all, and no less than the gap along its normal.
     """
-    w, n = s.w, 0
+    w, n, gap = s.w, 0, -math.inf
     tiny = 1e-13 * scale
     if vx * vx + vy * vy + vz * vz < tiny * tiny:
         vx, vy, vz = 1.0, 0.0, 0.0
@@ -122,7 +123,8 @@ def separate(shape, hull, s, i, j, far, scale, vx, vy, vz):
         x, y, z = w[n, 0], w[n, 1], w[n, 2]
         vw = vx * x + vy * y + vz * z
         size = math.sqrt(vv)
-        if vw > far * size:
+        gap = vw / size
+        if gap > far:
             s.result[0], s.result[1], s.result[2] = vx / size, vy / size, vz / size
             return FAR
         if n > 0:
@@ -131,14 +133,20 @@ def separate(shape, hull, s, i, j, far, scale, vx, vy, vz):
             if _known(w, n, x, y, z):
                 break
         s.corners[0] = n + 1
+        kx, ky, kz = vx, vy, vz
         inside, vx, vy, vz = _nearest(s)
         n = s.corners[0]
         before, vv = vv, vx * vx + vy * vy + vz * vz
         if inside or vv <= tiny * tiny:
             return OVERLAP
-        if step > 0 and vv >= before:
+        if step > 0 and vv >= before:  # the corners are too close: one of the two steps is rounding, so ask the shapes
+            difference_support(shape, hull, s, i, j, n, -vx, -vy, -vz)
+            now = (vx * w[n, 0] + vy * w[n, 1] + vz * w[n, 2]) / math.sqrt(vv)
+            if gap > now:
+                vx, vy, vz = kx, ky, kz
+            gap = max(gap, now)
             break
-    s.corners[0] = n
+    s.corners[0], s.result[10] = n, gap
     _finish(s, vx, vy, vz)
     return APART if s.result[3] <= far else FAR
 

@@ -6,6 +6,10 @@ those that are kept counts for more: in a corner between floor and wall both mus
 their features, and of equals the first is taken, so that the same points come back in the next step: a body at rest
 trembles by less than what counts as equal here.
 
+Where a point stands in for one that is a little deeper, the choice stays as it is but for one point: the deepest itself
+takes the place of the nearest that is kept. So the depth of a pair is that of all its points, to rounding, while its
+other points stay.
+
 Points across a gap count the less the wider it is: of all that lies ahead of a fast body, what it meets first, and what
 it meets next when it turns about that, must hold it.
 """
@@ -22,6 +26,8 @@ FIRM = 1.0 + 1e-3
 """A point must be better than an earlier one by this factor, so that trembling does not choose among equals."""
 EVEN = 1e-5
 """Depths that differ by less than this part of the spread of the points are equal; 3 um for a body of 0.3 m."""
+SAME = 1e-7
+"""Depths that differ by less than this part of the spread are the same: a body at rest trembles by less."""
 WIDE = 0.25
 """A gap that is wider than the least one by this part of the spread makes a point count a quarter."""
 TURN = 0.5
@@ -59,7 +65,7 @@ def reduce(out, count, most):
             second = best
         elif k == 2:
             third = best
-    return _compact(out, kept, count)
+    return _compact(out, _with_deepest(out, kept, count, SAME * spread, turn), count)
 
 
 @inline
@@ -91,6 +97,26 @@ def _deepest(out, count, even):
     while best < count - 1 and out.depth[best] < most - even:
         best += 1
     return best
+
+
+@inline
+def _with_deepest(out, kept, count, same, turn):
+    """Put the deepest point in the place of the nearest that is kept, unless one is kept that is as deep."""
+    top, most = 0, -math.inf
+    for p in range(count):
+        if out.depth[p] > out.depth[top]:
+            top = p
+        if kept >> p & 1:
+            most = max(most, out.depth[p])
+    if most >= out.depth[top] - same:
+        return kept
+    nearest, best = top, math.inf
+    for p in range(count):
+        if kept >> p & 1:
+            way = _square(out, p, top) + turn * _bent(out, p, top)
+            if way < best:
+                nearest, best = p, way
+    return kept & ~(1 << nearest) | 1 << top
 
 
 @inline

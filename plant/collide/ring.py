@@ -306,10 +306,16 @@ def _level_points(other, curve, s, nearest, margin, out):
 
 @kernel
 def _fixed_point(other, curve, s, k, margin, out, count, least):
-    """List the wire at step k."""
+    """List the wire at step k; the new count, and the least distance of those that stand for minima beside them.
+
+    Beside a sharp edge the distance may be level and yet turn within a step: then the point of the ball there that is
+    deepest in the other shape does not lie abreast of the step, but within the wire. It does not stand for the minimum.
+    """
     p, _ = on_step(curve, k)
     d, n = distance_from(other, p, (s.near[k] + 1e-300) * (1.0 + 1e-9))
-    return _list(other, curve.wire, s, k, p, d, n, margin, out, count, k), min(least, d)
+    if 0.5 * curve.wire * s.slope[k] * s.slope[k] < BETTER * (curve.half + curve.bend):
+        least = min(least, d)
+    return _list(other, curve.wire, s, k, p, d, n, margin, out, count, k), least
 
 
 @kernel

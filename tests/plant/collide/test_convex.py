@@ -10,7 +10,7 @@ from convex_cases import CONVEX, Scene, best_push, coal_distances, random_pairs,
 from scipy.spatial.transform import Rotation
 
 from hilnode.jit import kernel
-from plant.collide.convex import convex_convex_from, convex_plane
+from plant.collide.convex import MOST, convex_convex_from, convex_plane
 from plant.collide.gjk import view_convex_scratch
 from plant.collide.hull import view_hulls
 from plant.collide.model import POINTS, Kind, view_manifold, view_placed, view_shapes
@@ -231,6 +231,25 @@ def test_hulls_of_many_vertices_are_as_good_as_balls():
     distance, other = coal_distances(shapes, pos, rot)
     np.testing.assert_allclose(depth, -distance, atol=1e-9)
     assert ((normal * other).sum(1) > 1.0 - 1e-6).all()
+
+
+@pytest.mark.parametrize(("i", "j"), [(2, 3), (2, 4), (3, 3), (3, 4), (4, 4)])
+def test_curved_shapes_that_all_but_touch_have_the_normal_of_their_gap(i, j):
+    """Apart by 1e-8 to 1e-4 of their size: the gap along the normal is the whole gap, or the normal is a wrong one."""
+    rng = np.random.default_rng(11)
+    shapes, pos, rot = random_pairs(rng, 1000, (i, j))
+    scale = np.array([a.bound() + b.bound() for a, b in zip(shapes[::2], shapes[1::2], strict=True)])
+    wanted = scale * 10.0 ** rng.uniform(-8, -4, 1000)
+    for _ in range(2):  # what was moved a long way has another nearest point
+        distance, normal = coal_distances(shapes, pos, rot)
+        by = np.where(np.abs(distance) < 1e3, wanted - distance, 0.0)
+        pos[::2] += by[:, None] * normal
+    count, depth, normal, _ = Scene(shapes, pos, rot).run(1.0)
+    apart = (count > 0) & (depth < -1e-9 * scale) & (depth > -1e-3 * scale)
+    apart &= count < MOST  # of more points than these another may stand for the deepest
+    assert apart.mean() > 0.8
+    off = depth - best_push(shapes, pos, rot, normal)
+    assert (np.abs(off)[apart] <= 1e-8 * scale[apart]).all()
 
 
 def test_wild_sizes_and_places_give_finite_points_and_the_same_bits_twice():

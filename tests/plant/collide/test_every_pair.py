@@ -52,8 +52,6 @@ FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000
 ASPECTS = ("sound", "hit", "depth", "normal", "surface", "motion")
 
-NEARLY = "the normal of cones that are a few millionths of their size apart is off by some milliradians"
-EVEN_DEPTHS = "of more than 8 points an earlier one stands for the deepest if 1e-5 of their spread is the difference"
 LOST = "an overlap of 2 to 17 of 100,000 solids with a mesh is not seen, or seen where there is none"
 SHALLOW = "a rim that is in the ground by less than a hundredth of its size is not seen (40 of 100,000)"
 TURNED = "of 2 to 17 of 100,000 deep overlaps rounding decides which face holds a point"
@@ -61,15 +59,10 @@ WAYS_OUT = "out of deep overlaps of meshes several ways are as good: rounding de
 
 # What is wrong with a pair, in which aspects of the few places and of the many.
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
-    "box-cylinder": [(EVEN_DEPTHS, "", "depth normal")],
-    "box-cone": [(EVEN_DEPTHS, "", "depth normal")],
     "box-mesh": [(LOST, "", "hit"), (TURNED, "", "motion")],
     "box-field": [(TURNED, "", "motion")],
-    "cylinder-cylinder": [(EVEN_DEPTHS, "", "depth normal")],
-    "cylinder-cone": [(EVEN_DEPTHS, "", "depth normal")],
     "cylinder-mesh": [(TURNED, "", "motion")],
     "cylinder-field": [(SHALLOW, "", "hit")],
-    "cone-cone": [(NEARLY, "", "normal"), (EVEN_DEPTHS, "", "depth")],
     "cone-mesh": [(LOST, "", "hit depth normal"), (TURNED, "", "motion")],
     "cone-field": [(SHALLOW, "", "hit")],
     "hull-mesh": [(LOST, "", "hit")],

@@ -99,6 +99,35 @@ def test_a_nanometre_does_not_choose_the_deepest():
     assert seen == {(100, 101, 106, 107)}
 
 
+@pytest.mark.parametrize("most", [1, 4, 8])
+def test_the_deepest_of_nearly_equal_depths_is_kept_and_moves_no_other(most):
+    """A disc that leans by four millionths: its lowest point takes the place of the one beside it, wherever that is."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
+    points = np.column_stack([np.cos(angle), np.sin(angle), np.zeros(16)])
+    level, _ = reduced(points, np.zeros(16), most)
+    others = set(level.feature[:most].tolist())
+    for lowest in range(16):
+        depth = 4e-6 * np.cos(angle - angle[lowest])
+        out, count = reduced(points, depth, most)
+        kept = set(out.feature[:count].tolist())
+        assert count == most
+        assert 100 + lowest in kept
+        assert len(kept - others) <= 1
+        for gone in others - kept:
+            way = [np.linalg.norm(points[o - 100] - points[lowest]) for o in others]
+            assert np.linalg.norm(points[gone - 100] - points[lowest]) == pytest.approx(min(way))
+
+
+@pytest.mark.parametrize("most", [1, 4, 8])
+def test_the_depth_is_that_of_all_points_whatever_their_differences(most):
+    rng = np.random.default_rng(most)
+    for _ in range(300):
+        n = int(rng.integers(most + 1, POINTS + 1))
+        points, depth = rng.normal(size=(n, 3)), 10.0 ** rng.uniform(-9, 0) * rng.normal(size=n)
+        out, count = reduced(points, depth, most)
+        assert out.depth[:count].max() >= depth.max() - 1e-7 * np.ptp(points, axis=0).max()
+
+
 def test_a_plate_in_a_corner_is_held_by_floor_and_wall():
     """Four points under it and four on its narrow side: whichever is the deepest, both have a say."""
     floor = [(x, y, 0.0) for x in (0, 1) for y in (0, 1)]

@@ -271,3 +271,22 @@ def test_degenerate_places_give_finite_points(ring: str, other: str) -> None:
             assert np.isfinite(found.point).all()
             assert np.isfinite(found.depth).all()
             assert np.linalg.norm(found.normal, axis=1) == pytest.approx(np.ones(found.count))
+
+
+def test_a_straight_that_leaves_a_face_by_its_edge_touches_at_the_edge() -> None:
+    """Three steps of the straight are level with a face of a block, the first of them a little past its edge, which is
+    aside from there. The deepest point is where the wire meets the edge squarely, on its surface and not within."""
+    link, lean, gap = Link(0.166, 0.153, 0.05), 2e-3, 4e-3
+    half, bend, wire = link.sizes()[:3]
+    past = 1e-4  # how far the step is past the edge
+    x, y, along = np.array([np.cos(lean), 0, -np.sin(lean)]), np.array([-np.sin(lean), 0, -np.cos(lean)]), -0.5 * half
+    turn = np.stack([x, y, np.cross(x, y)], 1)
+    edge = np.array([1.0, 0.0, 1.0])  # of a block of two metres
+    at = edge + np.array([past, 0, gap]) - turn @ [along, bend, 0.0]
+    (found,) = Ring(link, Mesh(*block(1, 1, 1))).run(at[None], turn[None], 0.01)
+    deepest = int(np.argmax(found.depth))
+    line = at + bend * y
+    nearest = np.linalg.norm(np.cross(edge - line, x))
+    assert found.depth[deepest] == pytest.approx(wire - nearest, abs=1e-9)
+    low = found.point[deepest] - 0.5 * found.depth[deepest] * found.normal[deepest]
+    assert np.linalg.norm(np.cross(low - line, x)) == pytest.approx(wire, abs=1e-9)
