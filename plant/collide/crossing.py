@@ -36,6 +36,7 @@ DEPTH = 256  # pairs of nodes that wait
 SPOTS = 5  # points of a region, at most
 LOOSE = 2 * SPOTS  # where the spots of vertices that are not inside begin: four per side
 FEWEST, MOST = 2048, 65536  # room for segments
+EVEN = 1e-9  # of the distance of a vertex from the middle of its region: what is rounding
 BULGE = 1e-3  # of the size of a region: vertices beside the contour are asked for if they are beyond its plane by more
 
 
@@ -230,7 +231,7 @@ def across_both(normal, x, y, z):
     s = (x[0] + 0.4 * y[0] + 0.2 * z[0], x[1] + 0.4 * y[1] + 0.2 * z[1], x[2] + 0.4 * y[2] + 0.2 * z[2])
     a = product(normal, (s[0] + 1.0, s[1] + 0.4, s[2] + 0.2))
     b = product(normal, (s[0] - 1.0, s[1] - 0.4, s[2] - 0.2))
-    if dot(a, a) < dot(b, b):
+    if dot(a, a) < (1.0 - EVEN) * dot(b, b):
         a = b
     if dot(a, a) < 0.05:
         return across(normal)
@@ -241,7 +242,7 @@ def across_both(normal, x, y, z):
 @kernel
 def contour(work, root, x, y, z):
     """Plane of one region: its centroid, normal and two axes in it, the least and the largest height of the contour
-    over the centroid, and its size. The axes of i are `x`, `y`, `z`."""
+    over the centroid, and its size, whichever of its segments is the first. The axes of i are `x`, `y`, `z`."""
     origin, _ = _ends(work, root)
     area, lean, size, s = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0, root
     while s >= 0:
@@ -255,13 +256,14 @@ def contour(work, root, x, y, z):
         area = lean
     normal = unit(times(-1.0, area))
     u, v = across_both(normal, x, y, z)
-    centre, low, high = _centroid(work, root, origin, normal, u, v)
-    return centre, normal, u, v, low, high, math.sqrt(size)
+    centre, low, high, size = _centroid(work, root, origin, normal, u, v)
+    return centre, normal, u, v, low, high, size
 
 
 @inline
 def _centroid(work, root, origin, normal, u, v):
-    """Centroid of a contour in its plane (4.93), at the mean height; and the least and largest height over it."""
+    """Centroid of a contour in its plane (4.93), at the mean height; the least and largest height over it, and twice
+    the largest distance from it."""
     area, cu, cv, height, length, mu, mv = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     low, high, s, flat = math.inf, -math.inf, root, work.flat
     while s >= 0:
@@ -282,13 +284,15 @@ def _centroid(work, root, origin, normal, u, v):
     else:
         cu, cv = mu / length, mv / length
     height /= length
-    s = root
+    s, square = root, 0.0
     while s >= 0:
         flat[s, 0], flat[s, 1] = flat[s, 0] - cu, flat[s, 1] - cv
         flat[s, 2], flat[s, 3] = flat[s, 2] - cu, flat[s, 3] - cv
+        square = max(square, flat[s, 0] ** 2 + flat[s, 1] ** 2, flat[s, 2] ** 2 + flat[s, 3] ** 2)
         s = work.chain[s]
     centre = along(along(along(origin, cu, u), cv, v), height, normal)
-    return centre, low - height, high - height
+    low, high = low - height, high - height
+    return centre, low, high, 2.0 * math.sqrt(square + max(low * low, high * high))
 
 
 @kernel
@@ -309,7 +313,7 @@ def inside(mesh, work, root, side, other, o, x, y, z, centre, normal, u, v, size
     """
     forget(work, side)
     crossing, head, extreme = begin_search(work, root, side), 0, 0.0
-    tail, bulge = crossing, BULGE * size
+    tail, bulge, hair = crossing, BULGE * size, EVEN * size
     while head < tail:
         t = work.queue[head]
         head += 1
@@ -320,12 +324,13 @@ def inside(mesh, work, root, side, other, o, x, y, z, centre, normal, u, v, size
                 p = moved(o, x, y, z, p)
             d = sub(p, centre)
             height = dot(d, normal)
-            near = head <= crossing and abs(height) <= margin
-            if (height >= 0.0) == (side == 0) and not near:
+            beyond = height if side == 1 else -height
+            is_beyond, near = beyond > hair, head <= crossing and abs(height) <= margin
+            if not (is_beyond or near):
                 continue
             du, dv = dot(d, u), dot(d, v)
-            is_in = (height >= 0.0) != (side == 0) and (head > crossing or within(work, root, du, dv))
-            if not is_in and other >= 0 and (height if side == 1 else -height) > bulge:
+            is_in = is_beyond and (head > crossing or within(work, root, du, dv))
+            if not is_in and other >= 0 and beyond > bulge:
                 is_in = _is_in(mesh, other, side, o, x, y, z, p, normal)
             if is_in:
                 reached = True
@@ -377,11 +382,16 @@ def forget(work, side):
 
 @inline
 def keep(work, first, spots, a, b, height, p, name):
-    """Keep a vertex in the spots from `first` on if it is the furthest yet along +a, -a, +b, -b, or in height."""
+    """Keep a vertex in the spots from `first` on if it is the furthest yet along +a, -a, +b, -b, or in height.
+
+    Of several as far as each other, as regular meshes have them, that with the least number: rounding must not decide.
+    """
+    even = EVEN * (abs(a) + abs(b) + abs(height))
     for k in range(spots):
         score = a if k == 0 else -a if k == 1 else b if k == 2 else -b if k == 3 else abs(height)
         f = work.found[first + k]
-        if work.name[first + k] < 0 or score > f[0]:
+        more, was = score - f[0], work.name[first + k]
+        if was < 0 or more > even or (more >= -even and name < was):
             work.name[first + k] = name
             f[0], f[1], f[2], f[3], f[4] = score, p[0], p[1], p[2], height
 

@@ -8,14 +8,18 @@ a gap to the triangle that it is nearest to, which need not be the one straight 
 
 from __future__ import annotations
 
+import math
+
 from hilnode.jit import inline, kernel
 from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_peak, is_sample, sample, triangle
-from plant.collide.mesh_convex import box_in, turned
+from plant.collide.mesh_convex import any_deep, box_in, turned
 from plant.collide.mesh_hold import ALIKE, note
-from plant.collide.ridge import BETWEEN, SAME, START, may_be_next, peak_inside, ridge_inside
-from plant.collide.solid import BOX, HULL, extent, point, points, reach_of, rim_way
+from plant.collide.pierce import depth_below, place_in_plane
+from plant.collide.ridge import BETWEEN, MANY, SAME, START, may_be_next, peak_inside, ridge_inside
+from plant.collide.solid import BOX, CONE, HULL, extent, point, points, reach_of, rim_way
 from plant.collide.triangle import add, along, dot, place, product, put, sub, to_world, unit
 
+HAIR = 1e-9  # of a depth: what is rounding
 WALK = 4  # triangles tried for the way up
 
 
@@ -35,10 +39,13 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
     for k in range(whole):
         count = _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count)
     if kind != BOX and kind != HULL:
+        count = _unsettled(field, f, kind, size, hull, h, frame, cell, low[2], out, count)
         count = _gaps(field, f, kind, size, hull, h, 0, whole, frame, cell, low[2], margin, out, count)
     count, is_pierced = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, False)
-    if count == 0 and is_pierced:
+    if is_pierced and not any_deep(out, count):
         count, _ = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, True)
+    if not any_deep(out, count):
+        count = _pierce(field, f, kind, size, hull, h, frame, cell, low[2], out, count)
     return to_world(placed, i, out, count)
 
 
@@ -114,12 +121,20 @@ def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
             cell = cells(field, f, at[0] - margin, at[1] - margin, at[0] + margin, at[1] + margin)
             count = _gaps(field, f, kind, size, hull, h, k, k + 1, frame, cell, at[2] - margin, margin, out, count)
         return count
+    return _list_below(field, f, k, frame, p, at, cx, cy, ck, depth, out, count)
+
+
+@kernel
+def _list_below(field, f, k, frame, p, at, cx, cy, ck, depth, out, count):
+    """List point `k` of the solid, `p` or `at` in the frame of the field, `depth` under the plane of the triangle
+    straight above it."""
+    _, x, y, z = frame
     cx, cy, ck, depth = _way_up(field, f, at, cx, cy, ck, depth)
     a, b, c = triangle(field, f, cx, cy, ck)
     m = unit(product(sub(b, a), sub(c, a)))
     n = put(x, y, z, m)
     count = add(out, count, along(p, 0.5 * depth, n), n, depth, k, 0.0)
-    for e in range(3):  # the faces across hollow edges, if they are above the point too
+    for e in range(3):  # the faces across hollow edges, if the point comes out there too
         u, v = apex(cx, cy, ck, e)
         if not is_sample(field, f, u, v):
             continue
@@ -129,10 +144,89 @@ def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
             continue
         o = unit(product(sub(b, a), sub(c, a)))
         deep = dot(sub(a, at), o)
-        if deep > 0.0 and dot(o, m) < ALIKE:
+        if deep > 0.0 and dot(o, m) < ALIKE and _ends_under(field, f, at, deep, o):
             n = put(x, y, z, o)
             count = add(out, count, along(p, 0.5 * deep, n), n, deep, k + (1 + e) * SAME, 0.0)
     return count
+
+
+@kernel
+def _unsettled(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
+    """Where turning a rim to the slope below it found nothing, as two slopes may send it to each other: of its lowest
+    points over all faces of some cells list the one that is deepest under the surface."""
+    centre, x, y, z = frame
+    for k in range(0, points(kind, hull, h), 4):
+        is_listed = kind == CONE and k == 4  # the tip is where it is
+        for q in range(count):
+            is_listed |= out.feature[q] == k
+        if is_listed:
+            continue
+        deepest, best = 0.0, centre
+        for cx in range(cell[0], cell[2]):
+            for cy in range(cell[1], cell[3]):
+                if highest(field, f, cx, cy) < lowest:
+                    continue
+                for ck in range(2):
+                    a, b, c = triangle(field, f, cx, cy, ck)
+                    m = unit(product(sub(b, a), sub(c, a)))
+                    n = put(x, y, z, m)
+                    u, v = rim_way(n)
+                    p = point(kind, size, hull, h, k, u, v)
+                    if dot(m, sub(a, centre)) > dot(n, p):
+                        depth = _under(field, f, frame, p)[0]
+                        if depth > deepest:
+                            deepest, best = depth, p
+        if deepest > 0.0:
+            depth, at, gx, gy, gk = _under(field, f, frame, best)
+            count = _list_below(field, f, k, frame, best, at, gx, gy, gk, depth, out, count)
+    return count
+
+
+@inline
+def _under(field, f, frame, p):
+    """How far the point `p` of the solid is under the plane of the triangle straight above it (0: it is not); the point
+    in the frame of the field, and that triangle."""
+    centre, x, y, z = frame
+    at = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+    is_under, cx, cy, ck = below(field, f, at)
+    if not is_under:
+        return 0.0, at, cx, cy, ck
+    a, b, c = triangle(field, f, cx, cy, ck)
+    return dot(sub(a, at), unit(product(sub(b, a), sub(c, a)))), at, cx, cy, ck
+
+
+@kernel
+def _pierce(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
+    """Add what the solid goes through like a peg (pierce.py): of all such faces the one that it clears soonest."""
+    centre, x, y, z = frame
+    best, normal, foot = math.inf, centre, centre
+    for cx in range(cell[0], cell[2]):
+        for cy in range(cell[1], cell[3]):
+            if highest(field, f, cx, cy) < lowest:
+                continue
+            for ck in range(2):
+                a, b, c = triangle(field, f, cx, cy, ck)
+                m = unit(product(sub(b, a), sub(c, a)))
+                n = put(x, y, z, m)
+                p, reach = place_in_plane(kind, size, hull, h, n, dot(m, sub(a, centre)))
+                if reach <= 0.0 or reach >= best:
+                    continue
+                at = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+                if _is_over(at, a, b, c, m) or below(field, f, at)[0]:
+                    best, normal, foot = reach, n, p
+    if best < math.inf:
+        depth = depth_below(kind, size, hull, h, foot, normal)
+        if depth > 0.0:
+            count = add(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
+    return count
+
+
+@inline
+def _ends_under(field, f, p, depth, n):
+    """Whether the way of `depth` from `p` along `n`, to the plane of a triangle, ends no higher than the surface: that
+    plane may go on above it."""
+    x, y, z = along(p, depth, n)
+    return below(field, f, (x, y, z - HAIR * depth))[0]
 
 
 @inline
@@ -144,7 +238,7 @@ def _way_up(field, f, p, cx, cy, ck, depth):
     for _ in range(WALK):
         a, b, c = triangle(field, f, cx, cy, ck)
         x, y, z = along(p, depth, unit(product(sub(b, a), sub(c, a))))
-        is_under, u, v, w = below(field, f, (x, y, z - 1e-9 * depth))
+        is_under, u, v, w = below(field, f, (x, y, z - HAIR * depth))
         if is_under or u < 0:
             break
         a, b, c = triangle(field, f, u, v, w)

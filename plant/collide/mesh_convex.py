@@ -24,8 +24,9 @@ from hilnode.jit import inline, kernel
 from plant.collide.mesh import BORDER, HOLLOW, RIDGE, at, face, gap
 from plant.collide.mesh_hold import hold, note
 from plant.collide.mesh_round import nearest
+from plant.collide.pierce import depth_below, place_in_plane
 from plant.collide.ray import HUGE, ray_mesh
-from plant.collide.ridge import BETWEEN, START, may_be_next, peak_inside, ridge_inside
+from plant.collide.ridge import BETWEEN, MANY, START, may_be_next, peak_inside, ridge_inside
 from plant.collide.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
 from plant.collide.triangle import (
     CORNER,
@@ -64,12 +65,14 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     frame, is_round, count = (centre, x, y, z), kind == CYLINDER or kind == CONE, 0
     if is_near:
         begin, has_all = put(x, y, z, sub(foot, centre)), is_in and not is_round
-        count, is_pierced = _look(kind, size, hull, h, mesh, m, frame, has_all, begin, margin, out, False)
+        count, is_pierced = _look(kind, size, hull, h, mesh, m, frame, has_all, begin, margin, out, 0, False)
         count = hold(mesh, m, frame, is_round, margin, 0.5 * min(size[0], size[1]), out, count)
-        if count == 0 and is_pierced:
-            count, _ = _look(kind, size, hull, h, mesh, m, frame, False, begin, margin, out, True)
-    if is_in and mesh.closed[m] != 0 and not _any_deep(out, count):
-        count = _from_inside(kind, size, hull, h, mesh, m, frame, n, out, count)
+        if is_pierced and not any_deep(out, count):
+            count, _ = _look(kind, size, hull, h, mesh, m, frame, False, begin, margin, out, count, True)
+    if is_in and mesh.closed[m] != 0 and not any_deep(out, count):
+        count = _from_inside(kind, size, hull, h, mesh, m, frame, n, out)
+    elif is_near and not any_deep(out, count):
+        count = _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count)
     return to_world(placed, i, out, count)
 
 
@@ -101,7 +104,7 @@ def _note_all(kind, size, hull, h, foot, out):
 
 
 @kernel
-def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, at_any_cost):
+def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, count, at_any_cost):
     """Note points of the solid and list ridges inside it; with nothing else to go by (`at_any_cost`) only these.
 
     `note_all`: note all corners as soon as a triangle meets the solid; `foot` is a point of the surface in its frame.
@@ -111,7 +114,7 @@ def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, at_a
     half, is_round, is_pierced = reach_of(kind, size), kind == CYLINDER or kind == CONE, False
     low, high = box_in(centre, x, y, z, half, margin)
     bounds = around(low, high)
-    level, node, waiting, count = mesh.wide_level[m, LEVELS], 0, 1, 0
+    level, node, waiting = mesh.wide_level[m, LEVELS], 0, 1
     while True:
         level, node, waiting, first, met = next_leaf(mesh, m, level, node, waiting, bounds)
         if met == 0:
@@ -171,7 +174,8 @@ def _is_beside(half, margin, a, b, c):
 
 
 @inline
-def _any_deep(out, count):
+def any_deep(out, count):
+    """Whether any of the points overlaps."""
     for q in range(count):
         if out.depth[q] > 0.0:
             return True
@@ -179,10 +183,11 @@ def _any_deep(out, count):
 
 
 @kernel
-def _from_inside(kind, size, hull, h, mesh, m, frame, n, out, count):
+def _from_inside(kind, size, hull, h, mesh, m, frame, n, out):
     """Push a solid whose centre is inside a closed mesh out along `n`, on which that is nearest to the surface.
 
-    All of the solid is inside then, or nothing of it but what has come out on another side. Returns the new count.
+    All of the solid is inside then, or none of its points: it goes in and comes out again as a peg does, and its centre
+    stands for it. Returns how many points there are.
     """
     centre, x, y, z = frame
     v = put(x, y, z, n)
@@ -194,7 +199,68 @@ def _from_inside(kind, size, hull, h, mesh, m, frame, n, out, count):
         depth, o = ray_mesh(mesh, m, there, n, HUGE)
         if depth < HUGE and dot(o, n) > 0.0:
             count = add(out, count, along(p, 0.5 * depth, v), v, depth, k, 0.0)
+    if count == 0:
+        up, _ = ray_mesh(mesh, m, centre, n, HUGE)
+        depth = up + depth_below(kind, size, hull, h, (0.0, 0.0, 0.0), v)
+        if up < HUGE:
+            count = add(out, count, times(up - 0.5 * depth, v), v, depth, MANY - 1, 0.0)
     return count
+
+
+@kernel
+def _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count):
+    """Add what the solid goes through like a peg (pierce.py): of all such faces the one that it clears soonest."""
+    centre, x, y, z = frame
+    half = reach_of(kind, size)
+    low, high = box_in(centre, x, y, z, half, 0.0)
+    bounds = around(low, high)
+    level, node, waiting = mesh.wide_level[m, LEVELS], 0, 1
+    best, normal, foot, there = math.inf, centre, centre, centre
+    while True:
+        level, node, waiting, first, met = next_leaf(mesh, m, level, node, waiting, bounds)
+        if met == 0:
+            break
+        while met != 0:
+            t = first + lowest(met)
+            met &= met - 1
+            a = put(x, y, z, sub(at(mesh, mesh.row[t, 0]), centre))
+            b = put(x, y, z, sub(at(mesh, mesh.row[t, 1]), centre))
+            c = put(x, y, z, sub(at(mesh, mesh.row[t, 2]), centre))
+            if _is_beside(half, 0.0, a, b, c):
+                continue
+            n = put(x, y, z, face(mesh, t))
+            p, below = place_in_plane(kind, size, hull, h, n, dot(n, a))
+            if below <= 0.0 or below >= best:
+                continue
+            d, e, f = product(sub(b, a), n), product(sub(c, b), n), product(sub(a, c), n)  # out of its sides
+            over = 5e-10 * min(size[0], size[1])
+            u = dot(d, sub(p, a)) > over * _length(d)
+            v = dot(e, sub(p, b)) > over * _length(e)
+            w = dot(f, sub(p, c)) > over * _length(f)
+            if not (u or v or w):
+                best, normal, foot, there = below, n, p, p
+            elif _is_hollow(mesh.edge[t], u, v, w):
+                is_in, g, o = _nearest_above(mesh, m, frame, p)
+                if is_in:
+                    best, normal, foot, there = below, o, g, p
+    if best < math.inf:
+        way = sub(foot, there)
+        depth = math.sqrt(dot(way, way)) + depth_below(kind, size, hull, h, there, normal)
+        if depth > 0.0:
+            count = add(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
+    return count
+
+
+@inline
+def _nearest_above(mesh, m, frame, p):
+    """Whether the point `p` is inside the mesh; the nearest point of that, and the way there, in the solid's frame."""
+    centre, x, y, z = frame
+    at_p = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
+    t, region, fx, fy, fz = nearest(mesh, m, at_p, math.inf)
+    way = sub((fx, fy, fz), at_p)
+    is_in = dot(way, outward(mesh, t, region)) > 0.0 and not on_border(mesh, t, region)
+    n = face(mesh, t) if region == FACE else unit(way)
+    return is_in, along(p, math.sqrt(dot(way, way)), put(x, y, z, n)), put(x, y, z, n)
 
 
 @inline

@@ -15,6 +15,7 @@ import math
 
 from hilnode.jit import inline, kernel
 from plant.collide.crossing import (
+    EVEN,
     LOOSE,
     SPOTS,
     across,
@@ -212,7 +213,7 @@ def _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out):
         low = min(low, inside(mesh, work, s, 0, -1, o, x, y, z, centre, normal, u, v, size, margin))
         low = min(low, _corners_under(mesh, field, work, f, s, o, x, y, z, centre, normal, u, v))
         high = max(high, _samples_inside(field, work, f, s, centre, normal, u, v, margin))
-        before, side = count, 0 if -low >= high else 1
+        before, side = count, 0 if -low >= (1.0 - EVEN) * high else 1
         frame = o, x, y, z
         count = _list_side(mesh, field, work, m, f, side, 0, 0.0, frame, normal, low, high, size, out, count)
         first, least = LOWEST if count > before else 0, DEEPER * most(out, before, count)

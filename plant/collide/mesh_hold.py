@@ -76,7 +76,8 @@ def hold(mesh, m, frame, is_round, margin, near, out, count):
     """Turn the points that were noted into contacts; those that are not inside are taken out. Returns the new count.
 
     `frame`: the centre of the solid in the mesh's frame, and the axes of the mesh in the frame of the solid. Points
-    of a rim (`is_round`) that another face is much nearer to are left to that face, unless nothing else is left.
+    of a rim (`is_round`) that another face is much nearer to are left to that face, unless nothing else overlaps: that
+    face may lie wholly beyond the solid.
     """
     listed, spare, least = count, -1, math.inf
     for q in range(count):
@@ -94,16 +95,18 @@ def hold(mesh, m, frame, is_round, margin, near, out, count):
 
 @inline
 def _compact(out, count, spare):
-    """Take out the entries with negative features; if there are no others, `spare` stays."""
+    """Take out the entries with negative features; if no other overlaps, `spare` stays."""
+    if spare >= 0:
+        is_deep = False
+        for q in range(count):
+            is_deep |= out.feature[q] >= 0 and out.depth[q] > 0.0
+        if not is_deep:
+            out.feature[spare] = -2 - out.feature[spare]
     kept = 0
     for q in range(count):
         if out.feature[q] >= 0:
             _move(out, q, kept)
             kept += 1
-    if kept == 0 and spare >= 0:
-        out.feature[spare] = -2 - out.feature[spare]
-        _move(out, spare, 0)
-        return 1
     return kept
 
 

@@ -2,6 +2,9 @@
 
 It is pushed out the way on which its middle (or, if that is outside, its first vertex) is nearest to the surface. Its
 vertices that are furthest across that way, and the deepest, are listed with what each has to go.
+
+Two meshes may be in each other with all vertices of both outside, as two balls of the same size and other triangles:
+their surfaces cross in many small rings, none of which has a depth. Then a middle that is in both stands for them.
 """
 
 from __future__ import annotations
@@ -34,6 +37,27 @@ def list_inside(mesh, work, m, w, o, x, y, z, out):
     is_in, n = _way_out(mesh, m, middle, (dot(d, x), dot(d, y), dot(d, z)))
     if is_in:
         return _list(mesh, work, w, m, 1, o, x, y, z, n, out)
+    return 0
+
+
+@kernel
+def list_middle(mesh, m, w, o, x, y, z, out):
+    """As `list_inside`, where the middle of one of the two is inside both; returns how many points there are."""
+    back = (-dot(o, x), -dot(o, y), -dot(o, z))
+    for side in range(2):
+        inner, outer = (m, w) if side == 0 else (w, m)
+        p, here = o if side == 0 else back, (0.0, 0.0, 0.0)  # the middle in the frame of the outer mesh and in its own
+        is_in, n = _to_surface(mesh, outer, p)
+        if not is_in or not _to_surface(mesh, inner, here)[0]:
+            continue
+        down = (-dot(n, x), -dot(n, y), -dot(n, z)) if side == 0 else times(-1.0, put(x, y, z, n))
+        above, _ = ray_mesh(mesh, outer, p, n, HUGE)
+        below, _ = ray_mesh(mesh, inner, here, down, HUGE)
+        if above < HUGE and below < HUGE:
+            middle, normal = along(p, 0.5 * (above - below), n), n
+            if side == 1:
+                middle, normal = moved(o, x, y, z, middle), down
+            return add(out, 0, middle, normal, above + below, 8 * mesh.first_vertex[inner] + side, 0.0)
     return 0
 
 

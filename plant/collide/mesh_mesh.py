@@ -9,7 +9,7 @@ none, or one looks at the back of the other, one may be wholly inside the other 
 
 Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
 no vertex is inside: all depths are 0. Then all is asked again with one mesh put aside by a millionth of its size, askew
-to everything.
+to everything; and if there is no depth even so, whether one is inside the other.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.crossing import contour, inside, join, moved
+from plant.collide.crossing import EVEN, contour, inside, join, moved
 from plant.collide.mesh import COUNT, FIRST, RIGHT, corner, face
 from plant.collide.mesh_convex import put, turned
 from plant.collide.mesh_gap import TOUCH, list_gap, list_loose, pair_of
-from plant.collide.mesh_inside import list_inside
+from plant.collide.mesh_inside import list_inside, list_middle
 from plant.collide.node_pair import ALIKE, apart, first_box, girth, is_leaf, push, second_box
 from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, most, out_of_mesh
-from plant.collide.triangle import dot, place, sub, to_world
+from plant.collide.triangle import along, dot, place, sub, to_world
 from plant.collide.vicinity import on_border, outward
 
 ASIDE = 1e-6  # of the size of the smaller mesh: how far one is put aside where faces lie in each other
@@ -37,7 +37,9 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
     o = place(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, w = shape.asset[i], shape.asset[j]
-    n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, margin, TOUCH * margin)
+    s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
+    reach = max(margin, s)  # without a margin, too, faces that lie in each other are to be found
+    n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, reach, TOUCH * reach)
     count = 0
     if n > 0:
         count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
@@ -45,12 +47,17 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
         count = list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out)
     else:
         count = list_inside(mesh, work, m, w, o, x, y, z, out)
-    s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
     if count > 0 and -s < _deepest(out, count) <= 0.0:
         o = (o[0] + 0.61 * s, o[1] + 0.37 * s, o[2] + 0.7 * s)
         n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, 0.0, 0.0)
         if n > 0:
             count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
+        if _deepest(out, count) <= 0.0:
+            within = list_inside(mesh, work, m, w, o, x, y, z, out)
+            within = within if within > 0 else list_middle(mesh, m, w, o, x, y, z, out)
+            count = within if within > 0 else count
+    if _deepest(out, count) < -margin:
+        return 0
     return to_world(placed, j, out, count)
 
 
@@ -74,15 +81,16 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
         centre, normal, u, v, low, high, size = contour(work, s, x, y, z)
         low = min(low, inside(mesh, work, s, 0, w, o, x, y, z, centre, normal, u, v, size, margin))
         high = max(high, inside(mesh, work, s, 1, m, o, x, y, z, centre, normal, u, v, size, margin))
-        before, side = count, 0 if -low >= high else 1
+        before, side = count, 0 if -low >= (1.0 - EVEN) * high else 1
         to, back = (w, m) if side == 0 else (m, w)
         count = list_side(mesh, work, to, side, 0, 0.0, o, x, y, z, normal, low, high, size, out, count)
         first, least = LOWEST if count > before else 0, DEEPER * most(out, before, count)
         count = list_side(mesh, work, back, 1 - side, first, least, o, x, y, z, normal, low, high, size, out, count)
         if count == before:
-            up = out_of_mesh(mesh, w, 0, o, x, y, z, centre, normal, high + NEAR * size, size)
-            down = out_of_mesh(mesh, m, 1, o, x, y, z, centre, normal, NEAR * size - low, size)
-            count = list_centre(work, s, centre, normal, up, down, NEAR * size, out, count)
+            near = NEAR * size  # a contour may lie in a face: the rays start a little before it
+            up = out_of_mesh(mesh, w, 0, o, x, y, z, along(centre, -near, normal), normal, high + 2.0 * near, size)
+            down = out_of_mesh(mesh, m, 1, o, x, y, z, along(centre, near, normal), normal, 2.0 * near - low, size)
+            count = list_centre(work, s, centre, normal, up, down, near, out, count)
         if margin > 0.0:
             count = list_loose(mesh, work, 0, w, o, x, y, z, margin, out, count)
             count = list_loose(mesh, work, 1, m, o, x, y, z, margin, out, count)

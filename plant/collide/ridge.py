@@ -101,7 +101,7 @@ def _reach(kind, size, hull, h, p, fit, part, margin):
     depth = -d / part
     beyond, _, _, _ = signed(kind, size, hull, h, along(p, -depth, fit), 0.0)
     if beyond > HAIR * depth:
-        depth, _ = _way_out(kind, size, hull, h, p, times(-1.0, fit), 2.0 * (size[0] + size[1] + size[2]))
+        depth, _ = way_out(kind, size, hull, h, p, times(-1.0, fit), 2.0 * (size[0] + size[1] + size[2]))
         return max(depth, 0.0), fit, True
     return depth, fit, False
 
@@ -147,7 +147,7 @@ def _last_out(kind, size, hull, h, a, e, s, fit, most, rise):
 @inline
 def _way_and_slope(kind, size, hull, h, a, e, s, fit, whole):
     """How far a + s e is inside the solid along -`fit`, and how that changes with s; -`whole` if it is not in line."""
-    depth, n = _way_out(kind, size, hull, h, along(a, s, e), times(-1.0, fit), whole)
+    depth, n = way_out(kind, size, hull, h, along(a, s, e), times(-1.0, fit), whole)
     return depth, dot(n, e) / min(dot(n, fit), -GRAZING)
 
 
@@ -160,9 +160,10 @@ def _pierced(kind, size, hull, h, a, e, s, d, fit, before, after):
     the depth.
     """
     p, whole = along(a, s, e), 2.0 * (size[0] + size[1] + size[2])
-    depth = max(_way_out(kind, size, hull, h, p, times(-1.0, fit), whole)[0], 0.0)
-    for k in range(2):
-        end, out = (along(a, 1.0, e), before) if k == 0 else (a, after)
+    depth = max(way_out(kind, size, hull, h, p, times(-1.0, fit), whole)[0], 0.0)
+    is_level = abs(dot(before, e)) <= LEVEL_SLOPE * math.sqrt(dot(e, e))  # then both ends are as far below the face
+    for k in range(3 if is_level else 2):
+        end, out = (along(a, 1.0, e), before) if k == 0 else (a, after if k == 1 else before)
         over = -d - dot(out, sub(end, along(a, s, e)))
         if over < depth:
             off, _, _, _ = signed(kind, size, hull, h, along(end, over, out), 0.0)
@@ -190,7 +191,7 @@ def _name(name):
 
 
 @kernel
-def _way_out(kind, size, hull, h, p, way, beyond):
+def way_out(kind, size, hull, h, p, way, beyond):
     """How far it is from `p` along `way` to where that leaves the solid, and the outward normal there.
 
     `beyond` is further than that; -`beyond` is returned if the way misses the solid. The signed distance is convex
@@ -242,7 +243,7 @@ def _lowest(kind, size, hull, h, a, e, margin, fine):
             s = 0.5 * (low + high)
         d, gx, gy, gz = signed(kind, size, hull, h, along(a, s, e), margin)
         slope = gx * e[0] + gy * e[1] + gz * e[2]
-        if slope > 0.0:
+        if slope > level:  # of a level stretch the far end, whatever rounding says
             high, g, q, qx, qy, qz = s, d, slope, gx, gy, gz
         else:
             low, f, p, px, py, pz = s, d, slope, gx, gy, gz

@@ -96,14 +96,7 @@ def test_a_floor_is_a_floor_however_it_is_cut(kind: Kind, name: str) -> None:
                 assert found.normal[best] == pytest.approx([0, 0, 1], abs=1e-4), (k, found)
 
 
-NESTED = "a mesh inside another that touches it in many corners has regions without depth, which hide that it is inside"
-CONCENTRIC = [
-    pytest.param(k, id=k.name.lower(), marks=[pytest.mark.xfail(strict=True, reason=NESTED)] * (k == Kind.MESH))
-    for k in lumps(1.0)
-]
-
-
-@pytest.mark.parametrize("kind", CONCENTRIC)
+@pytest.mark.parametrize("kind", lumps(1.0), ids=lambda k: k.name.lower())
 def test_concentric_shapes_overlap(kind: Kind) -> None:
     """In a block and a ball, straight or nearly so."""
     ball = trimesh.creation.icosphere(subdivisions=2, radius=0.5)
@@ -172,7 +165,6 @@ def test_edges_along_edges_of_two_meshes() -> None:
         assert shortest - 1e-5 < found.depth.max(initial=0.0) < following + 1e-5, offset
 
 
-@pytest.mark.xfail(strict=True, reason="without a margin meshes whose faces lie in each other are not seen to touch")
 def test_edges_along_edges_of_two_meshes_without_a_margin() -> None:
     for found in side_by_side(Mesh(*block(0.5, 0.5, 0.5)), 0.0):
         assert found.depth.max(initial=0.0) > 0.0

@@ -52,22 +52,8 @@ FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000
 ASPECTS = ("sound", "hit", "depth", "normal", "surface", "motion")
 
-LOST = "an overlap of 2 to 17 of 100,000 solids with a mesh is not seen, or seen where there is none"
-SHALLOW = "a rim that is in the ground by less than a hundredth of its size is not seen (40 of 100,000)"
-TURNED = "of 2 to 17 of 100,000 deep overlaps rounding decides which face holds a point"
-WAYS_OUT = "out of deep overlaps of meshes several ways are as good: rounding decides which is taken (1 in 10,000)"
-
 # What is wrong with a pair, in which aspects of the few places and of the many.
-FAULTS: dict[str, list[tuple[str, str, str]]] = {
-    "box-mesh": [(LOST, "", "hit"), (TURNED, "", "motion")],
-    "box-field": [(TURNED, "", "motion")],
-    "cylinder-mesh": [(TURNED, "", "motion")],
-    "cylinder-field": [(SHALLOW, "", "hit")],
-    "cone-mesh": [(LOST, "", "hit depth normal"), (TURNED, "", "motion")],
-    "cone-field": [(SHALLOW, "", "hit")],
-    "hull-mesh": [(LOST, "", "hit")],
-    "mesh-mesh": [(WAYS_OUT, "", "motion")],
-}
+FAULTS: dict[str, list[tuple[str, str, str]]] = {}
 
 
 @dataclass
