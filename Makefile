@@ -19,7 +19,7 @@ run: $(VENV)/.ready  ## run the default machine; make run ARGS="--for 5" passes 
 test: $(VENV)/.ready-dev  ## the fast tests
 	@date +%s > $(VENV)/.began
 	$(BIN)/python tools/warm.py
-	$(BIN)/pytest --part together -n auto --maxprocesses 4 --dist loadfile $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest --part together -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? = 5 ]
 	$(BIN)/pytest --part alone $(ARGS) || [ $$? = 5 ]
 	@echo "tested in $$(( $$(date +%s) - $$(cat $(VENV)/.began) )) s, with what had to be compiled"
 
