@@ -35,7 +35,7 @@ PATIENT = frozenset(
 LONGEST = (
     "tests/plant/collide/test_every_pair.py",
     *("tests/plant/machines/excavator/test_digging.py", "tests/plant/test_foundation_contacts.py"),
-    *("tests/plant/test_bad_shapes.py", "tests/plant/machines/excavator/test_events.py"),
+    *("tests/plant/test_bad_shapes.py", "tests/plant/machines/excavator/test_excavator_events.py"),
     *("tests/hilnode/test_shipped_configs.py", "tests/plant/machines/excavator/test_formulations.py"),
     *("tests/hilnode/test_rerun.py", "tests/plant/test_queries.py", "tests/plant/machines/excavator/test_plant.py"),
     *("tests/hilnode/test_cli.py", "tests/plant/machines/excavator/test_manoeuvres.py"),
