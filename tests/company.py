@@ -26,36 +26,27 @@ PATIENT = frozenset(
             *("audit", "black_boxes", "ecu_clock", "ecu_lockstep", "ecu_wire", "export", "metrics", "monitor_app"),
             *("monitor_model", "player", "requests", "run_file", "scope_capture", "web_frames", "web_gate"),
         ),
-        "docs": ("doc_facts", "ecu_vectors", "snippets", "wire_vectors"),
+        "docs": ("doc_facts", "wire_vectors"),
     }.items()
     for name in names
 )
 """Files elsewhere that bear company: they compute, or wait for a condition with a long patience, and judge no time."""
 
 LONGEST = (
-    *("tests/plant/collide/test_every_pair.py", "tests/docs/test_snippets.py"),
+    "tests/plant/collide/test_every_pair.py",
     *("tests/plant/machines/excavator/test_digging.py", "tests/plant/test_foundation_contacts.py"),
-    *("tests/plant/test_bad_shapes.py", "tests/plant/machines/excavator/test_events.py"),
+    *("tests/plant/test_bad_shapes.py", "tests/plant/machines/excavator/test_excavator_events.py"),
     *("tests/hilnode/test_shipped_configs.py", "tests/plant/machines/excavator/test_formulations.py"),
     *("tests/hilnode/test_rerun.py", "tests/plant/test_queries.py", "tests/plant/machines/excavator/test_plant.py"),
     *("tests/hilnode/test_cli.py", "tests/plant/machines/excavator/test_manoeuvres.py"),
 )
 """Files that begin first, the longest first, so that all cores are done at about the same time."""
 
-SPREAD = ("tests/docs/test_snippets.py",)
-"""Files whose tests share nothing and need not stay on one core."""
-
 
 def bears_company(nodeid: str) -> bool:
     """Whether the test's file may run beside others."""
     file = nodeid.split("::", 1)[0]
     return file.startswith(TOGETHER) or file in PATIENT
-
-
-def unit_of(nodeid: str) -> str:
-    """What is run on one core, as the fixtures and the caches of a file are."""
-    file = nodeid.split("::", 1)[0]
-    return nodeid if file in SPREAD else file
 
 
 def rank_of(nodeid: str) -> int:

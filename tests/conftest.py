@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from company import bears_company, rank_of, unit_of
+from company import bears_company, rank_of
 from support import SHM
 
 _numbers = itertools.count()
@@ -40,21 +40,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _part_of(item: pytest.Item) -> str:
     shares = bears_company(item.nodeid) and not item.get_closest_marker("alone")
     return "together" if shares else "alone"
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """File by file, in the order of collection."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Units(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return unit_of(nodeid)
-
-    if config.getoption("--part") != "together" or config.getoption("dist") != "loadfile":
-        return None
-    config.option.loadscopereorder = False  # by the number of their tests
-    return Units(config, log)
 
 
 LEFT_OUT = {

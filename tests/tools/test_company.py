@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from company import LONGEST, PATIENT, SPREAD, bears_company, rank_of, unit_of
+from company import LONGEST, PATIENT, bears_company, rank_of
 
 TOP = Path(__file__).resolve().parents[2]
 TOO_LATE = re.compile(r"assert .*(?:monotonic|perf_counter)(?:_ns)?\(\) - \w+\)? *(?:\* *\S+ )?<")
@@ -24,7 +24,7 @@ def judges_of_times(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", sorted({*PATIENT, *LONGEST, *SPREAD}))
+@pytest.mark.parametrize("file", sorted({*PATIENT, *LONGEST}))
 def test_a_file_that_is_named_exists_and_bears_company(file: str) -> None:
     assert (TOP / file).exists()
     assert bears_company(f"{file}::test_it")
@@ -56,7 +56,5 @@ def test_whatever_runs_a_node_is_alone_unless_it_is_named() -> None:
     assert bears_company("tests/plant/test_joints.py::test_it")
 
 
-def test_a_file_stays_on_one_core_but_for_the_pages() -> None:
-    assert unit_of("tests/plant/test_joints.py::test_it[a]") == "tests/plant/test_joints.py"
-    assert unit_of("tests/docs/test_snippets.py::test_it[a]") == "tests/docs/test_snippets.py::test_it[a]"
+def test_the_longest_begin_first() -> None:
     assert rank_of(f"{LONGEST[0]}::test_it") < rank_of(f"{LONGEST[1]}::test_it") < rank_of("tests/plant/test_joints.py")
