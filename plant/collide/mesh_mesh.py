@@ -90,6 +90,7 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
             near = NEAR * size  # a contour may lie in a face: the rays start a little before it
             up = out_of_mesh(mesh, w, 0, o, x, y, z, along(centre, -near, normal), normal, high + 2.0 * near, size)
             down = out_of_mesh(mesh, m, 1, o, x, y, z, along(centre, near, normal), normal, 2.0 * near - low, size)
+            up, down = max(up - near, 0.0) if up >= 0.0 else up, max(down - near, 0.0) if down >= 0.0 else down
             count = list_centre(work, s, centre, normal, up, down, near, out, count)
         if margin > 0.0:
             count = list_loose(mesh, work, 0, w, o, x, y, z, margin, out, count)
