@@ -38,8 +38,10 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, w = shape.asset[i], shape.asset[j]
     s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
-    reach = max(margin, s)  # without a margin, too, faces that lie in each other are to be found
-    n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, reach, TOUCH * reach)
+    first, second = mesh.first_node[m], mesh.first_node[w]
+    n, t, u = _walk(mesh, work, first, second, o, x, y, z, margin, TOUCH * margin)
+    if n == 0 and t < 0 and margin < s:  # without a margin, too, faces that lie in each other are to be found
+        n, t, u = _walk(mesh, work, first, second, o, x, y, z, s, TOUCH * s)
     count = 0
     if n > 0:
         count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
@@ -49,7 +51,7 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
         count = list_inside(mesh, work, m, w, o, x, y, z, out)
     if count > 0 and -s < _deepest(out, count) <= 0.0:
         o = (o[0] + 0.61 * s, o[1] + 0.37 * s, o[2] + 0.7 * s)
-        n, t, u = _walk(mesh, work, mesh.first_node[m], mesh.first_node[w], o, x, y, z, 0.0, 0.0)
+        n, t, u = _walk(mesh, work, first, second, o, x, y, z, 0.0, 0.0)
         if n > 0:
             count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
         if _deepest(out, count) <= 0.0:
