@@ -25,6 +25,7 @@ import fcntl
 import socket as sockets
 import struct
 import termios
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ MOST_TOPICS = 100  # of one subscriber; with more it counts as one to everything
 MOST_KEPT = 100  # subscribers that have gone, whose losses are still told
 MOST_READ = 1000  # subscriptions taken in one look
 LOOK_AFTER = HIGH_WATER // 4  # messages
+STILL = 1.0  # [s] without an acknowledgement, and nothing in the kernel: ZeroMQ has nothing more for it
 MOVED = 0.25  # of its queue: one that has taken so much is no longer stalled (ZeroMQ: half of it)
 UNKNOWN = "unknown"
 _ACKED = slice(120, 128)  # tcpi_bytes_acked in the kernel's tcp_info
@@ -81,6 +83,7 @@ class Listener:
     before: int = 0  # [bytes] sent to it under topics that it has left since
     full: Mark | None = None  # when its queue was full the last time
     sizes: float = 0.0  # [bytes] of a message on average, since its queue was full for the first time
+    moved: tuple[int, float] = (0, 0.0)  # [bytes] acknowledged at the last look at which that was news, and when [s]
     idle: int | None = None  # what was open when it was seen idle just before
     dropped: int = 0  # messages lost until it was idle
     dropped_bytes: int = 0
@@ -217,7 +220,7 @@ class Audience:
         if full and mark.acked - full.acked < MOVED * full.open:  # it takes nothing: nothing more fits
             listener.losing = mark.messages - full.messages
         waiting = min(mark.open, full.open) if full else mark.open
-        if _queued(listener.handle) == 0:
+        if _queued(listener.handle) == 0 and (full or mark.open <= 0 or _stands(listener, mark.acked)):
             self._note_idle(listener, mark)
         elif waiting > MOST_BYTES + self._largest:
             self._cut(listener, "refused", f"more than {MOST_BYTES / 1e6:g} MB waited for it")
@@ -268,6 +271,15 @@ class Audience:
     def close(self) -> None:
         self.connections.close()
         self._socket.close()
+
+
+def _stands(listener: Listener, acked: int) -> bool:
+    """Whether it has acknowledged nothing for a while: an empty queue of the kernel alone may mean that ZeroMQ's own
+    thread has not come round yet."""
+    now = time.monotonic()
+    if listener.moved[0] != acked or not listener.moved[1]:
+        listener.moved = acked, now
+    return now - listener.moved[1] > STILL
 
 
 def _on_wire(size: int) -> int:

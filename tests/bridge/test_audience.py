@@ -107,6 +107,22 @@ def test_what_a_stalled_subscriber_loses_is_counted_and_the_other_loses_nothing(
     assert hall.audience.dropped() == {name: missing}, "what it lost is still told"
 
 
+def test_one_for_whom_zeromq_has_not_come_round_yet_is_not_idle(hall, monkeypatch):
+    """Its messages wait in ZeroMQ, and the kernel has nothing for it: who loses is known all the same."""
+    hall.subscriber("raw", RCVHWM=100, RCVBUF=10_000)
+    name = next(iter(hall.audience._listeners.values())).name
+    with monkeypatch.context() as patch:
+        patch.setattr("bridge.audience._queued", lambda _handle: 0)
+        for number in range(HIGH_WATER):
+            hall.audience.send([b"raw", bytes(1000)])
+            if number % 500 == 499:
+                hall.audience.look()
+    for _ in range(2000):
+        hall.audience.send([b"raw", bytes(1000)])
+    hall.audience.look()
+    assert list(hall.audience.dropped()) == [name]
+
+
 def test_one_that_is_always_too_slow_is_counted_on_the_way_and_exactly_when_it_has_caught_up(hall):
     """It takes a third of what is sent, so its queue is full again and again."""
     slow = hall.subscriber("raw", RCVHWM=100, RCVBUF=10_000)
