@@ -11,7 +11,8 @@ subscriber and whatever program it is:
     the same while it is idle      [bytes] what it has lost
 
 ZeroMQ says once that a message does not fit (XPUB_NODROP): then the queue of one who was sent HIGH_WATER messages since
-it was idle is full, and stays so until it has taken half of them. While it takes nothing, all that is sent is lost.
+it was idle, and has not taken most of them, is full, and stays so until it has taken half of them. While it takes
+nothing, all that is sent is lost.
 When it is full again, what it has lost meanwhile is estimated from the bytes; when it is idle again it follows from
 them: as a number of messages it is right to the last one where they are of one size.
 
@@ -42,6 +43,7 @@ MOST_KEPT = 100  # subscribers that have gone, whose losses are still told
 MOST_READ = 1000  # subscriptions taken in one look
 LOOK_AFTER = HIGH_WATER // 4  # messages
 STILL = 1.0  # [s] without an acknowledgement, and nothing in the kernel: ZeroMQ has nothing more for it
+FULL = 0.4  # of its bytes: a queue that ZeroMQ takes for full has at least as many, as it hears late of what has left
 MOVED = 0.25  # of its queue: one that has taken so much is no longer stalled (ZeroMQ: half of it)
 UNKNOWN = "unknown"
 _ACKED = slice(120, 128)  # tcpi_bytes_acked in the kernel's tcp_info
@@ -62,6 +64,7 @@ class Mark(NamedTuple):
     messages: int
     bytes: int
     acked: int
+    mean: float = 0.0  # [bytes] of a message
 
     @property
     def open(self) -> int:
@@ -152,7 +155,7 @@ class Audience:
         found = False
         for listener in self._listeners.values():
             mark = self._mark(listener)
-            if mark.messages >= HIGH_WATER and listener.wants(topic):
+            if listener.wants(topic) and mark.messages >= HIGH_WATER and mark.open >= FULL * HIGH_WATER * mark.mean:
                 found = True
                 full, before = listener.full, Mark(mark.messages - 1, mark.bytes - size, mark.acked)
                 if full is None:
@@ -245,12 +248,14 @@ class Audience:
 
     def _mark(self, listener: Listener) -> Mark:
         """Messages sent to it since it was idle; bytes that were sent and not lost, and those that it acknowledged."""
-        messages, size = 0, listener.before - listener.dropped_bytes - listener.lost_bytes
+        messages, size, since = 0, listener.before - listener.dropped_bytes - listener.lost_bytes, 0.0
         for topic, sent in self._sent.items():
             if listener.wants(topic):
-                messages += sent.messages - listener.messages_then.get(topic, 0)
+                number = sent.messages - listener.messages_then.get(topic, 0)
+                messages += number
+                since += number * sent.bytes / sent.messages
                 size += sent.bytes - listener.bytes_then.get(topic, 0)
-        return Mark(messages, size, _acked(listener.handle) - listener.acked)
+        return Mark(messages, size, _acked(listener.handle) - listener.acked, since / max(1, messages))
 
     def _cut(self, listener: Listener, reason: str, why: str) -> None:
         if listener.cut:

@@ -21,6 +21,9 @@ from zmq.utils.monitor import recv_monitor_message
 SOMEBODY = "somebody"
 """Who it was, where the connection was closed before it could be looked at."""
 
+FAMILIES = (sockets.AF_INET, sockets.AF_INET6, sockets.AF_UNIX)
+"""Of ZeroMQ's connections."""
+
 Refusal = Callable[[str, str, str], None]
 """Takes a reason of `bridge.requests`, who it was and a sentence."""
 
@@ -52,10 +55,17 @@ class Connections:
         return closed
 
     def know(self, descriptor: int) -> sockets.socket | None:
-        """Our own handle on a connection; None if it is closed already."""
+        """Our own handle on a connection; None if it is closed already.
+
+        Its number may be that of something else by then, such as the kernel's own socket by which a name is looked up.
+        """
         if descriptor not in self.open:
             with contextlib.suppress(OSError):
-                self.open[descriptor] = sockets.socket(fileno=os.dup(descriptor))
+                handle = sockets.socket(fileno=os.dup(descriptor))
+                if handle.family in FAMILIES:
+                    self.open[descriptor] = handle
+                else:
+                    handle.close()
         return self.open.get(descriptor)
 
     def is_closed(self, descriptor: int) -> bool:

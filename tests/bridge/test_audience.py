@@ -1,5 +1,6 @@
 """Subscribers as the publisher sees them: what each has lost, how much may wait for one, and when it is cut off."""
 
+import socket as sockets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,6 +122,13 @@ def test_one_for_whom_zeromq_has_not_come_round_yet_is_not_idle(hall, monkeypatc
         hall.audience.send([b"raw", bytes(1000)])
     hall.audience.look()
     assert list(hall.audience.dropped()) == [name]
+
+
+def test_a_number_that_is_no_connection_any_more_is_not_taken_for_one(hall):
+    """A subscriber that was closed before it was heard: its number may belong to another kind of socket by then."""
+    with sockets.socket(sockets.AF_NETLINK, sockets.SOCK_RAW) as other:
+        assert hall.audience.connections.know(other.fileno()) is None
+        assert other.fileno() not in hall.audience.connections.open
 
 
 def test_one_that_is_always_too_slow_is_counted_on_the_way_and_exactly_when_it_has_caught_up(hall):
