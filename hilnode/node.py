@@ -449,6 +449,7 @@ class Node(Operate):
         self._opened.callback(awake.close)
         self.notes += awake.refused
         self._opened.callback(realtime.freeze_garbage(self._note_garbage))
+        self._opened.callback(realtime.share_lock())
         allowed = os.sched_getaffinity(0)
         self._opened.callback(lambda: os.sched_setaffinity(0, allowed))
         realtime.keep_off(self.cpu)

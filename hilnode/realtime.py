@@ -8,6 +8,7 @@ import gc
 import os
 import re
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -176,6 +177,17 @@ class AwakeCpus:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def share_lock(seconds: float = 1e-4) -> Callable[[], None]:
+    """Let a thread that wants Python's lock have it after so long; it is 5 ms by default.
+
+    Of two drivers that wake up together the quick one shall not wait for all that the slow one does. Returns a
+    function that undoes it.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    return lambda: sys.setswitchinterval(usual)
 
 
 def freeze_garbage(report: Callable[[int, int], None]) -> Callable[[], None]:

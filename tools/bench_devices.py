@@ -3,10 +3,13 @@
 serve NAME...      one device for each name (`serial`, `udp`, `modbus`, `daq`); prints where each of them is
 gauge COUNT        numbered frames on a terminal at any phase of the tick; prints when each was written
 plug FOLDER TIMES  a terminal that is pulled out and put back again and again; prints when
+cards              NI's gRPC device server; prints where it is
 sleeper            sleeps a millisecond at a time as a driver would; prints how even that was
 
 A real device needs no CPU of the PC. So these stay off the tick's, come before the drivers on those that are left, and
-those that only send do it from one compiled thread: Python's lock would make one device wait for another.
+those that only send do it from one compiled thread: Python's lock would make one device wait for another. The NI server
+is the exception: it takes a quarter of a CPU, which no other PC's server would take from the drivers, so it comes
+behind them. What that makes it wait is in the period of its own driver.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ NUMBERS = 1000  # messages that a sender says, over and over
 LONGEST = 16  # [bytes] of a message
 DRIVER_PRIORITY = 20  # as node.driver_priority has it by default
 DEVICE_PRIORITY = 30  # a device's clock does not wait for a driver
+SERVER_PRIORITY = 10  # a server that belongs on another PC holds no driver up
 
 _write = ctypes.CDLL(None).write
 _write.argtypes, _write.restype = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_ssize_t
@@ -141,9 +145,9 @@ def modbus_device(_senders: Senders) -> int:
 
 
 def daq_device(_senders: Senders) -> int:
-    """NI's gRPC device server with a make-believe card, in a process of its own: it is as busy as a driver."""
+    """NI's gRPC device server with a make-believe card, in a process of its own: it is busier than a driver."""
     made = subprocess.Popen(
-        [sys.executable, str(TOOLS / "ni_server.py"), "--port", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(TOOLS / "bench_devices.py"), "cards"], stdout=subprocess.PIPE, text=True
     )
     atexit.register(made.kill)
     assert made.stdout is not None
@@ -169,6 +173,12 @@ def serve(*names: str) -> None:
     senders.start()
     print(json.dumps(places), flush=True)
     sys.stdin.read()
+
+
+def cards() -> None:
+    """NI's server, behind the drivers; it ends with whoever started it."""
+    stand_aside(SERVER_PRIORITY)
+    os.execv(sys.executable, [sys.executable, str(TOOLS / "ni_server.py"), "--port", "0"])
 
 
 def gauge(count: str) -> None:
@@ -236,7 +246,7 @@ def sleeper() -> None:
     print(json.dumps(counts), flush=True)
 
 
-PROGRAMS: dict[str, Callable[..., None]] = {f.__name__: f for f in (serve, gauge, plug, sleeper)}
+PROGRAMS: dict[str, Callable[..., None]] = {f.__name__: f for f in (serve, cards, gauge, plug, sleeper)}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]](*sys.argv[2:])

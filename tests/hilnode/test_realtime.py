@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from hilnode import realtime
-from hilnode.realtime import AwakeCpus, choose_cpu, freeze_garbage, others
+from hilnode.realtime import AwakeCpus, choose_cpu, freeze_garbage, others, share_lock
 
 CPUS = "sys/devices/system/cpu"
 PARTITION = "sys/fs/cgroup/cpuset.cpus.isolated"
@@ -353,3 +354,28 @@ def test_frozen_garbage_is_left_alone_and_collections_are_counted() -> None:
     assert 0 < reports[0][1] < reports[1][1] < 10_000_000_000
     assert gc.callbacks == callbacks
     undo()  # a second time is harmless
+
+
+def test_pythons_lock_is_given_away_soon():
+    """A thread that computes lets another, which wakes every millisecond, have the lock in time."""
+    usual, stop, late = sys.getswitchinterval(), threading.Event(), []
+
+    def compute():
+        while not stop.is_set():
+            sum(range(100))  # short steps: between them the lock can be asked for
+
+    busy = threading.Thread(target=compute)
+    undo = share_lock(1e-4)
+    try:
+        assert sys.getswitchinterval() == pytest.approx(1e-4)
+        busy.start()
+        for _ in range(200):
+            before = time.monotonic()
+            time.sleep(0.001)
+            late.append(time.monotonic() - before - 0.001)
+    finally:
+        undo()
+        stop.set()
+        busy.join()
+    assert sys.getswitchinterval() == usual
+    assert sorted(late)[20] < 0.5 * usual  # the usual interval would be waited for each time
