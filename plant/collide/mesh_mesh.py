@@ -6,8 +6,8 @@ by side (wide.py): each triangle of one node is tested against those of the othe
 there is a pair. It is put aside if one lies further than the reach on one side of the plane of the other. If both are
 on both sides, they may cross; if they do, the reach is 0 from then on, and the contact is that of crossing.py.
 Otherwise their distance is worked out, and the reach becomes the least yet, so that the walk ends with the nearest
-pair; mesh_gap.py lists it. If there is
-none, or one looks at the back of the other, one may be wholly inside the other (mesh_inside.py).
+pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be wholly inside the other
+(mesh_inside.py).
 
 Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
 no vertex is inside: all depths are 0. Then all is asked again with one mesh put aside by a millionth of its size, askew
