@@ -9,7 +9,8 @@ pairs of triangles that may cross have been found (mesh_mesh.py, mesh_field.py):
 3. A segment runs along n_i x n_j, so that all segments of a contour go the same way round, and the contour need
    not be put in order: its vector area is the sum over its segments, and so is its centroid (4.93). The area's
    direction is the normal of the contact plane. Luaces fits the plane by least squares (4.89-4.91); the area
-   needs no factorisation and has a sign.
+   needs no factorisation and has a sign. Rough surfaces may also leave each other within a region: the contour of
+   such a hole runs the other way round and would have all else of the bodies for its inside. It is passed over.
 4. Of the triangles that cross, the vertices inside are those on the far side of the plane whose projection lies within
    the contour, by counting crossings (4.7.6), or which a ray finds inside: a body that is more than half in is wider
    than its contour. From there the others are reached from neighbour to neighbour.
@@ -47,7 +48,7 @@ class Crossing(NamedTuple):
     apart: F1  # [DEPTH] a bound of their distance from below
     segment: F2  # [s, 6] from and to
     flat: F2  # [s, 4] the same from the centroid of its region, in the plane of the region
-    lean: F2  # [s, 3] normal of j's triangle
+    lean: F2  # [s, 6] normals of j's triangle and of i's
     pair: I2  # [s, 2] triangles of i and j
     next: I2  # [s, 4] the pairs that the two ends lead to; -1 = a border
     group: I1  # [s] the segment that stands for its region, the first of it
@@ -76,7 +77,7 @@ def new_crossing(triangles: int, segments: int | None = None) -> Crossing:
         apart=np.zeros(DEPTH),
         segment=np.zeros((segments, 6)),
         flat=np.zeros((segments, 4)),
-        lean=np.zeros((segments, 3)),
+        lean=np.zeros((segments, 6)),
         pair=np.zeros((segments, 2), whole),
         next=np.zeros((segments, 4), whole),
         group=np.zeros(segments, whole),
@@ -134,6 +135,7 @@ def cut(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, hq, he, hf):
     g[0], g[1], g[2] = _end(a, b, c, ha, hb, hc, name0) if side0 == 0 else _end(q, e, f, hq, he, hf, name0)
     g[3], g[4], g[5] = _end(a, b, c, ha, hb, hc, name1) if side1 == 0 else _end(q, e, f, hq, he, hf, name1)
     work.lean[n, 0], work.lean[n, 1], work.lean[n, 2] = m
+    work.lean[n, 3], work.lean[n, 4], work.lean[n, 5] = k
     work.pair[n, 0], work.pair[n, 1], work.group[n] = t, u, n
     return n + 1, side0, name0, side1, name1
 
@@ -296,6 +298,22 @@ def _centroid(work, root, origin, normal, u, v):
 
 
 @kernel
+def is_hole(work, root, normal):
+    """Whether a contour is a hole in the region of another: the overlap lies about it, not within.
+
+    Across a segment the overlap is the wedge behind both triangles. If that lies towards the inside of the contour, n_j
+    leans to the normal by more than n_i does.
+    """
+    total, s = 0.0, root
+    while s >= 0:
+        a, b = _ends(work, s)
+        d, f = sub(b, a), work.lean[s]
+        total += math.sqrt(dot(d, d)) * dot(normal, (f[0] - f[3], f[1] - f[4], f[2] - f[5]))
+        s = work.chain[s]
+    return total < 0.0
+
+
+@kernel
 def _is_in(mesh, other, side, o, x, y, z, p, normal):
     """Whether a vertex of one side is inside mesh `other`, by a ray along the normal (of j: against it)."""
     if side == 0:
@@ -317,7 +335,7 @@ def inside(mesh, work, root, side, other, o, x, y, z, centre, normal, u, v, size
     while head < tail:
         t = work.queue[head]
         head += 1
-        reached = False
+        reached = 0
         for k in range(3):
             p = corner(mesh, t, k)
             if side == 0:
@@ -333,13 +351,13 @@ def inside(mesh, work, root, side, other, o, x, y, z, centre, normal, u, v, size
             if not is_in and other >= 0 and beyond > bulge:
                 is_in = _is_in(mesh, other, side, o, x, y, z, p, normal)
             if is_in:
-                reached = True
+                reached |= 1 << k
                 extreme = min(extreme, height) if side == 0 else max(extreme, height)
                 keep(work, side * SPOTS, SPOTS, du, dv, height, p, mesh.triangle[t, k])
             elif near:
                 keep(work, LOOSE + 4 * side, 4, du, dv, height, p, mesh.triangle[t, k])
-        if reached:
-            tail = go_on_search(mesh, work, t, tail)
+        if reached != 0:
+            tail = go_on_search(mesh, work, t, reached, tail)
     return extreme
 
 
@@ -359,12 +377,14 @@ def begin_search(work, root, side):
 
 
 @inline
-def go_on_search(mesh, work, t, tail):
-    """Queue the neighbours of triangle `t` that were not yet; returns the new length of the queue."""
+def go_on_search(mesh, work, t, corners, tail):
+    """Queue the neighbours of triangle `t`, that share one of these corners (bits), if they were not yet; returns the
+    new length of the queue."""
     turn, queue = work.turn[0], work.queue
     for k in range(3):
         w = mesh.neighbour[t, k]
-        if w >= 0 and work.mark[w] != turn and tail < queue.size:
+        ends = 1 << k | 1 << (k + 1) % 3
+        if w >= 0 and corners & ends != 0 and work.mark[w] != turn and tail < queue.size:
             work.mark[w] = turn
             queue[tail] = w
             tail += 1

@@ -24,6 +24,7 @@ from plant.collide.crossing import (
     forget,
     go_on_search,
     inside,
+    is_hole,
     join,
     keep,
     keep_low,
@@ -54,7 +55,10 @@ def mesh_field(shape, placed, mesh, field, work, i, j, margin, out):
     n, t, u = _walk(mesh, field, work, m, f, o, x, y, z, min(margin, _first_gap(mesh, field, m, f, o, x, y, z)))
     count = 0
     if n > 0:
-        count = _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out)
+        join(work, n)
+        count = _regions(mesh, field, work, m, f, n, False, o, x, y, z, margin, out)
+        if count == 0:
+            count = _regions(mesh, field, work, m, f, n, True, o, x, y, z, margin, out)
     elif t >= 0:
         count = _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out)
     else:
@@ -202,14 +206,15 @@ def _lead(mesh, field, work, f, n, end, t, u, side, edge):
 
 
 @kernel
-def _regions(mesh, field, work, m, f, n, o, x, y, z, margin, out):
-    """List the points of all regions of `n` segments."""
-    join(work, n)
+def _regions(mesh, field, work, m, f, n, holes, o, x, y, z, margin, out):
+    """List the points of all regions of `n` segments, or of what look like holes in them."""
     count = 0
     for s in range(n):
         if work.group[s] != s:
             continue
         centre, normal, u, v, low, high, size = contour(work, s, x, y, z)
+        if is_hole(work, s, normal) != holes:
+            continue
         low = min(low, inside(mesh, work, s, 0, -1, o, x, y, z, centre, normal, u, v, size, margin))
         low = min(low, _corners_under(mesh, field, work, f, s, o, x, y, z, centre, normal, u, v))
         high = max(high, _samples_inside(field, work, f, s, centre, normal, u, v, margin))
@@ -262,17 +267,17 @@ def _corners_under(mesh, field, work, f, root, o, x, y, z, centre, normal, u, v)
     while head < tail:
         t = work.queue[head]
         head += 1
-        reached = False
+        reached = 0
         for k in range(3):
             p = moved(o, x, y, z, corner(mesh, t, k))
             d = sub(p, centre)
             height = dot(d, normal)
             if height < 0.0 and below(field, f, p)[0]:
-                reached = True
+                reached |= 1 << k
                 extreme = min(extreme, height)
                 keep(work, 0, SPOTS, dot(d, u), dot(d, v), height, p, mesh.triangle[t, k])
-        if reached:
-            tail = go_on_search(mesh, work, t, tail)
+        if reached != 0:
+            tail = go_on_search(mesh, work, t, reached, tail)
     return extreme
 
 

@@ -1,11 +1,13 @@
 """Meshes against meshes: where their surfaces cross, and how near they are if they do not.
 
 Both trees are walked together, once, down the nearer pair of boxes first; of two boxes within reach of each other the
-larger is opened (Luaces 4.6.1). Two leaves give pairs of triangles. A pair of triangles is put aside if one lies
-further than the reach on one side of the plane of the other. If both are on both sides, they may cross; if
-they do, the reach is 0 from then on, and the contact is that of crossing.py. Otherwise their distance is worked out,
-and the reach becomes the least yet, so that the walk ends with the nearest pair; mesh_gap.py lists it. If there is
-none, or one looks at the back of the other, one may be wholly inside the other (mesh_inside.py).
+larger is opened (Luaces 4.6.1). The walk ends at nodes of up to eight triangles, whose own boxes the wide tree has side
+by side (wide.py): each triangle of one node is tested against those of the other all at once, and where boxes meet
+there is a pair. It is put aside if one lies further than the reach on one side of the plane of the other. If both are
+on both sides, they may cross; if they do, the reach is 0 from then on, and the contact is that of crossing.py.
+Otherwise their distance is worked out, and the reach becomes the least yet, so that the walk ends with the nearest
+pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be wholly inside the other
+(mesh_inside.py).
 
 Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
 no vertex is inside: all depths are 0. Then all is asked again with one mesh put aside by a millionth of its size, askew
@@ -17,15 +19,16 @@ from __future__ import annotations
 import math
 
 from hilnode.jit import inline, kernel
-from plant.collide.crossing import EVEN, contour, inside, join, moved
-from plant.collide.mesh import COUNT, FIRST, RIGHT, corner, face
+from plant.collide.crossing import EVEN, contour, inside, is_hole, join, moved, put_back
+from plant.collide.mesh import RIGHT, corner, face
 from plant.collide.mesh_convex import put, turned
 from plant.collide.mesh_gap import TOUCH, list_gap, list_loose, pair_of
 from plant.collide.mesh_inside import list_inside, list_middle
-from plant.collide.node_pair import ALIKE, apart, first_box, girth, is_leaf, push, second_box
+from plant.collide.node_pair import ALIKE, apart, first_box, first_of, girth, is_low, push, second_box
 from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, most, out_of_mesh
 from plant.collide.triangle import along, dot, place, sub, to_world
 from plant.collide.vicinity import on_border, outward
+from plant.collide.wide import around, lowest, met_of
 
 ASIDE = 1e-6  # of the size of the smaller mesh: how far one is put aside where faces lie in each other
 
@@ -38,22 +41,21 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, w = shape.asset[i], shape.asset[j]
     s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
-    first, second = mesh.first_node[m], mesh.first_node[w]
-    n, t, u = _walk(mesh, work, first, second, o, x, y, z, margin, TOUCH * margin)
+    n, t, u = _walk(mesh, work, m, w, o, x, y, z, margin, TOUCH * margin)
     if n == 0 and t < 0 and margin < s:  # without a margin, too, faces that lie in each other are to be found
-        n, t, u = _walk(mesh, work, first, second, o, x, y, z, s, TOUCH * s)
+        n, t, u = _walk(mesh, work, m, w, o, x, y, z, s, TOUCH * s)
     count = 0
     if n > 0:
-        count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
+        count = _crossed(mesh, work, m, w, n, o, x, y, z, margin, out)
     elif t >= 0:
         count = list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out)
     else:
         count = list_inside(mesh, work, m, w, o, x, y, z, out)
     if count > 0 and -s < _deepest(out, count) <= 0.0:
         o = (o[0] + 0.61 * s, o[1] + 0.37 * s, o[2] + 0.7 * s)
-        n, t, u = _walk(mesh, work, first, second, o, x, y, z, 0.0, 0.0)
+        n, t, u = _walk(mesh, work, m, w, o, x, y, z, 0.0, 0.0)
         if n > 0:
-            count = _regions(mesh, work, m, w, n, o, x, y, z, margin, out)
+            count = _crossed(mesh, work, m, w, n, o, x, y, z, margin, out)
         if _deepest(out, count) <= 0.0:
             within = list_inside(mesh, work, m, w, o, x, y, z, out)
             within = within if within > 0 else list_middle(mesh, m, w, o, x, y, z, out)
@@ -73,14 +75,27 @@ def _deepest(out, count):
 
 
 @kernel
-def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
-    """List the points of all regions of `n` segments."""
+def _crossed(mesh, work, m, w, n, o, x, y, z, margin, out):
+    """List the points of meshes that cross in `n` segments.
+
+    If all contours are holes, one mesh is inside the other but for those.
+    """
     join(work, n)
+    count = _regions(mesh, work, m, w, n, False, o, x, y, z, margin, out)
+    count = count if count > 0 else list_inside(mesh, work, m, w, o, x, y, z, out)
+    return count if count > 0 else _regions(mesh, work, m, w, n, True, o, x, y, z, margin, out)
+
+
+@kernel
+def _regions(mesh, work, m, w, n, holes, o, x, y, z, margin, out):
+    """List the points of all regions of `n` segments, or of what look like holes in them."""
     count = 0
     for s in range(n):
         if work.group[s] != s:
             continue
         centre, normal, u, v, low, high, size = contour(work, s, x, y, z)
+        if is_hole(work, s, normal) != holes:
+            continue
         low = min(low, inside(mesh, work, s, 0, w, o, x, y, z, centre, normal, u, v, size, margin))
         high = max(high, inside(mesh, work, s, 1, m, o, x, y, z, centre, normal, u, v, size, margin))
         before, side = count, 0 if -low >= (1.0 - EVEN) * high else 1
@@ -101,11 +116,12 @@ def _regions(mesh, work, m, w, n, o, x, y, z, margin, out):
 
 
 @kernel
-def _walk(mesh, work, a, b, o, x, y, z, reach, touch):
+def _walk(mesh, work, m, w, o, x, y, z, reach, touch):
     """Fill the list of segments; returns how many, or the nearest two triangles within reach if none.
 
     The first of them is -1 if there are none, or if one looks at the back of the other, as from inside it.
     """
+    a, b = mesh.first_node[m], mesh.first_node[w]
     gap = apart(first_box(mesh, a, o, x, y, z), second_box(mesh, b, x, y, z), x, y, z)
     depth, n, t, u = push(work, 0, a, b, gap, reach), 0, -1, -1
     while depth > 0:
@@ -113,16 +129,16 @@ def _walk(mesh, work, a, b, o, x, y, z, reach, touch):
         a, b = work.stack[depth, 0], work.stack[depth, 1]
         if work.apart[depth] > reach:
             continue
-        leaf_a, leaf_b = is_leaf(mesh, a), is_leaf(mesh, b)
-        if leaf_a and leaf_b:
-            n, reach, t, u = _leaves(mesh, work, a, b, o, x, y, z, n, reach, touch, t, u)
+        low_a, low_b = is_low(mesh, a), is_low(mesh, b)
+        if low_a and low_b:
+            n, reach, t, u = _leaves(mesh, work, m, w, a, b, o, x, y, z, n, reach, touch, t, u)
             continue
         if depth + 4 > work.apart.size:
             continue
         size_a, size_b = girth(mesh, a), girth(mesh, b)
-        if leaf_b or (not leaf_a and size_a > ALIKE * size_b):
+        if low_b or (not low_a and size_a > ALIKE * size_b):
             depth = _open_first(mesh, work, depth, a, b, o, x, y, z, reach)
-        elif leaf_a or size_b > ALIKE * size_a:
+        elif low_a or size_b > ALIKE * size_a:
             depth = _open_second(mesh, work, depth, a, b, o, x, y, z, reach)
         else:
             depth = _open_both(mesh, work, depth, a, b, o, x, y, z, reach)
@@ -171,37 +187,37 @@ def _open_both(mesh, work, depth, a, b, o, x, y, z, reach):
 
 
 @kernel
-def _leaves(mesh, work, node, other, o, x, y, z, n, reach, touch, best_t, best_u):
-    """All pairs of triangles of two leaves: the new number of segments, the new reach and nearest pair.
+def _leaves(mesh, work, m, w, node, other, o, x, y, z, n, reach, touch, best_t, best_u):
+    """All pairs of triangles of two nodes of up to eight each: the new number of segments, the new reach and nearest
+    pair. Of each node those are put aside whose own boxes, all eight tested at once, are out of reach.
 
     What is no further than `touch` comes from neither side.
     """
-    low_x, low_y, low_z = mesh.box[other, 0] - reach, mesh.box[other, 1] - reach, mesh.box[other, 2] - reach
-    high_x, high_y, high_z = mesh.box[other, 3] + reach, mesh.box[other, 4] + reach, mesh.box[other, 5] + reach
-    first, end = mesh.link[other, FIRST], mesh.link[other, FIRST] + mesh.link[other, COUNT]
-    for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
+    first, second = first_of(mesh, node), first_of(mesh, other)
+    box, far = second_box(mesh, other, x, y, z), 2.0 * reach
+    centre = put_back(o, x, y, z, (0.5 * box[0], 0.5 * box[1], 0.5 * box[2]))
+    half = 0.5 * (box[6] + far), 0.5 * (box[7] + far), 0.5 * (box[8] + far)
+    rows = met_of(mesh, m, first, around(sub(centre, half), along(centre, 1.0, half)))
+    while rows != 0:
+        t = first + lowest(rows)
+        rows &= rows - 1
         a = moved(o, x, y, z, corner(mesh, t, 0))
         b = moved(o, x, y, z, corner(mesh, t, 1))
         c = moved(o, x, y, z, corner(mesh, t, 2))
-        if (
-            (min(a[0], b[0], c[0]) > high_x)
-            | (max(a[0], b[0], c[0]) < low_x)
-            | (min(a[1], b[1], c[1]) > high_y)
-            | (max(a[1], b[1], c[1]) < low_y)
-            | (min(a[2], b[2], c[2]) > high_z)
-            | (max(a[2], b[2], c[2]) < low_z)
-        ):
-            continue
-        k = put(x, y, z, face(mesh, t))
-        for u in range(first, end):
-            m, q = face(mesh, u), corner(mesh, u, 0)
-            level = dot(m, q)
-            ha, hb, hc = dot(m, a) - level, dot(m, b) - level, dot(m, c) - level
+        low = min(a[0], b[0], c[0]) - reach, min(a[1], b[1], c[1]) - reach, min(a[2], b[2], c[2]) - reach
+        high = max(a[0], b[0], c[0]) + reach, max(a[1], b[1], c[1]) + reach, max(a[2], b[2], c[2]) + reach
+        columns, k = met_of(mesh, w, second, around(low, high)), put(x, y, z, face(mesh, t))
+        while columns != 0:
+            u = second + lowest(columns)
+            columns &= columns - 1
+            h, q = face(mesh, u), corner(mesh, u, 0)
+            level = dot(h, q)
+            ha, hb, hc = dot(h, a) - level, dot(h, b) - level, dot(h, c) - level
             if min(ha, hb, hc) > reach or max(ha, hb, hc) < -reach:
                 continue
             e, f = corner(mesh, u, 1), corner(mesh, u, 2)
             new, ends, square, at_i, at_j, p_i, p_j = pair_of(
-                work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, reach, n == 0
+                work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, h, reach, n == 0
             )
             if new > n:
                 _lead(mesh, work, n, 0, t, u, ends[0], ends[1])

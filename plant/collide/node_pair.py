@@ -8,7 +8,7 @@ Sums and widths of a box are twice its centre and half lengths, so all is kept t
 from __future__ import annotations
 
 from hilnode.jit import inline
-from plant.collide.mesh import COUNT
+from plant.collide.mesh import COUNT, FIRST
 
 ALIKE = 2.0  # two boxes that differ in size by less are both opened at once
 
@@ -24,6 +24,18 @@ def girth(mesh, node):
 def is_leaf(mesh, node):
     """Whether a node has triangles of its own."""
     return mesh.link[node, COUNT] > 0
+
+
+@inline
+def is_low(mesh, node):
+    """Whether a node is a leaf or has two: then all its triangles are in one leaf of the wide tree (wide.py)."""
+    return mesh.link[node, COUNT] > 0 or mesh.link[node + 1, COUNT] > 0
+
+
+@inline
+def first_of(mesh, node):
+    """The first triangle of a low node."""
+    return mesh.link[node, FIRST] if mesh.link[node, COUNT] > 0 else mesh.link[node + 1, FIRST]
 
 
 @inline

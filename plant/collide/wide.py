@@ -11,7 +11,8 @@ Each triangle has the numbers of its corners and of the vertices across its edge
 so that whoever finds it can decide about faces and edges with no load but the vertices. What will be looked at soon is
 asked for from memory before: the leaves when their parent has been tested.
 
-It pays where little of a large mesh is looked at. Walks that choose the nearer branch first use the binary tree.
+It pays where little of a large mesh is looked at. Walks that choose the nearer branch first use the binary tree; those
+down two trees at once end in leaves of this one.
 """
 
 from __future__ import annotations
@@ -110,6 +111,13 @@ def around(low, high):
 @inline
 def _narrow(x):
     return np.float32(-VAST if x < -VAST else VAST if x > VAST else x)
+
+
+@inline
+def met_of(mesh, m, t, bounds):
+    """Bits of those triangles of a leaf whose boxes meet `bounds`; its first one is `t` of mesh `m`."""
+    leaf = mesh.wide_level[m, 0] + (t - mesh.first_triangle[m]) // WIDE
+    return _met(mesh.wide.ctypes.data + 4 * BOXES * leaf, bounds)
 
 
 @inline

@@ -142,6 +142,38 @@ def rough_ball(radius, fine, seed):
     return vertex * (1 + 0.05 * np.random.default_rng(seed).standard_normal((len(vertex), 1))), triangle
 
 
+def turns_about(corners, point):
+    """How often a closed mesh goes round a point: 1 inside, 0 outside (by solid angles, van Oosterom and Strackee)."""
+    a, b, c = np.moveaxis(corners - point, 1, 0)
+    la, lb, lc = (np.linalg.norm(x, axis=1) for x in (a, b, c))
+    dots = [(p * q).sum(axis=1) for p, q in ((a, b), (b, c), (c, a))]
+    angle = np.arctan2((a * np.cross(b, c)).sum(axis=1), la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
+    return angle.sum() / (2 * np.pi)
+
+
+def test_listed_vertices_are_inside():
+    """Two rocks that are pressed a little into each other: the search for vertices stays within each contour, and a
+    contour within another, which leaves a hole in that region, is none of its own."""
+    rock, rng, listed = rough_ball(0.6, 3, 5), np.random.default_rng(8), 0
+    scene = Pair(rock, rock)
+    vertex, corners = scene.assets.vertex, scene.assets.vertex[scene.assets.triangle]
+    sides = scene.assets.first_triangle
+    for _ in range(100):
+        way = rng.normal(size=3)
+        way *= rng.uniform(1.15, 1.25) / np.linalg.norm(way)
+        places, turns = [way, np.zeros(3)], [random_turn(rng) for _ in range(2)]
+        for k in range(2):
+            scene.put(k, places[k], turns[k])
+        n = scene.touch()
+        assert scene.out.depth[:n].max(initial=0.0) < 0.3
+        names = [(int(f) // 8, int(f) % 8) for f in scene.out.feature[:n] if f % 8 < 2]
+        for number, side in names:
+            p = turns[1 - side].T @ (turns[side] @ vertex[number] + places[side] - places[1 - side])
+            assert turns_about(corners[sides[1 - side] : sides[2 - side]], p) == pytest.approx(1.0)
+        listed += len(names)
+    assert listed > 100
+
+
 @pytest.mark.parametrize("count", [600, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_the_least_gap_is_coals_distance(count):
     """Of meshes that do not cross; a point half way, the normal across, and no point nearer than the nearest."""

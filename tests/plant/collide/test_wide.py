@@ -17,6 +17,7 @@ from hilnode.record import Record
 from plant.collide import mesh as meshes
 from plant.collide import wide
 from plant.collide.mesh import MeshError, build_meshes, view_meshes
+from plant.collide.node_pair import first_of, is_low
 
 SIZES = (1, 2, 7, 8, 9, 63, 64, 65, 513, 1200)
 
@@ -116,6 +117,26 @@ def test_every_branch_is_a_branch_of_the_binary_tree(count):
     for level in range(1, made.wide_level[1, wide.LEVELS]):
         runs = np.arange(begin, end, 8**level)
         assert set(zip(runs, np.minimum(runs + 8**level, end), strict=True)) <= spans
+
+
+@kernel
+def low_nodes(address, numbers):
+    """The first triangle of every low node, and how many there are."""
+    mesh, count = view_meshes(address), 0
+    for node in range(mesh.parent.size):
+        above = mesh.parent[node]
+        if is_low(mesh, node) and (above < 0 or not is_low(mesh, above)):
+            numbers[count] = first_of(mesh, node)
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("count", [*SIZES, 4097])
+def test_low_nodes_of_the_binary_tree_are_the_leaves(count):
+    """Walks down two binary trees end there and ask for all eight triangles at once."""
+    record, numbers = Record(build_meshes([loose(count, count)])), np.zeros(count, np.int64)
+    low = low_nodes(record.address, numbers)
+    assert sorted(numbers[:low]) == list(range(0, count, wide.WIDE))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1234.5])
