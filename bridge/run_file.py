@@ -10,6 +10,7 @@ are seconds since the first row, by the clock of the node's PC.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -25,6 +26,7 @@ import msgpack
 import numpy as np
 import zstandard
 from mcap.data_stream import ReadDataStream
+from mcap.exceptions import EndOfFile
 from mcap.records import Channel, Metadata
 from numpy.typing import NDArray
 
@@ -65,6 +67,9 @@ class Run:
         self._file = self.path.open("rb")
         try:
             self._open()
+        except EndOfFile:
+            self._file.close()
+            raise RecordingError(f"{self.path} is just being begun: try again") from None
         except BaseException:
             self._file.close()
             raise
@@ -78,7 +83,10 @@ class Run:
         self._topics: dict[int, str] = {}
         for place in found.of(CHANNEL):
             self._note_channel(body_of(self._file, place))
-        self.chunks = [ChunkHead.read(self._file, p) for p in found.of(CHUNK)]
+        self.chunks: list[ChunkHead] = []
+        with contextlib.suppress(struct.error):  # a new recorder has just cut off what a killed one left
+            for place in found.of(CHUNK):
+                self.chunks.append(ChunkHead.read(self._file, place))
         self.damaged: set[int] = set()  # numbers of chunks that could not be read
         named = [*range(self.schema.at_inputs, self.schema.at_ages)]
         named += range(self.schema.at_outputs, self.schema.at_poses)
