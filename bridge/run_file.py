@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from bridge.mcap_scan import CHANNEL, CHUNK, HEAD, MESSAGE, METADATA, ChunkHead, RecordingError, scan
 from bridge.mcap_scan import content as body_of
 from bridge.row_message import PREFIX
+from bridge.rows import unknown_layout
 from hilnode.row import Col, Schema
 from hilnode.signals import UnknownName, nearest
 
@@ -79,6 +80,8 @@ class Run:
         found = scan(self._file, self.path)
         self.complete, self.torn = found.complete, found.torn
         self.about = self._about([body_of(self._file, p) for p in found.of(METADATA)])
+        if trouble := unknown_layout(self.about["schema"]):
+            raise RecordingError(f"{self.path}: {trouble}")
         self.schema = Schema.from_dict(self.about["schema"])
         self._topics: dict[int, str] = {}
         for place in found.of(CHANNEL):
