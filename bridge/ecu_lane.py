@@ -117,7 +117,7 @@ class EcuLane:
                     self._tell_all()  # the loop is frozen and the watchdog has fired
             if moment >= self._report_due:
                 self._report_due = moment + REPORT_NS
-                self._report(moment)
+                self._report()
             select.select([self._fd], [], [], self._pause(moment))
         self._take_rows()
         self._tell_all(ended=True)
@@ -133,7 +133,7 @@ class EcuLane:
             return SLOW_POLL_S
         return max(POLL_S, 1e-9 * (self._row_at + self._control[Word.PERIOD] - moment))
 
-    def _report(self, moment: int) -> None:
+    def _report(self) -> None:
         while not self._outside.empty():
             reason, who, why = self._outside.get()
             self._audit.refused(who, reason, why, self._control[Word.TICK])
@@ -141,11 +141,15 @@ class EcuLane:
                 seat.refused()
         for seat in self.seats:
             seat.report()
-            if seat.identity and (self._silent(seat, moment) or not self._is_allowed(seat.user)):
+            if seat.identity and self._silent(seat):
+                self._leave(seat, silent=True)
+            elif seat.identity and not self._is_allowed(seat.user):
                 self._leave(seat)
 
-    def _silent(self, seat: Seat, moment: int) -> bool:
-        return not self._lockstep and moment - seat.line[E.HEARD] > seat.silent_ns
+    def _silent(self, seat: Seat) -> bool:
+        """Judged up to the newest row: while none come, an ECU that answers states has nothing to say, and it keeps its
+        seat, so that it is told its safe values when the watchdog fires and when the node turns out to be dead."""
+        return not self._lockstep and self._row_at - seat.line[E.HEARD] > seat.silent_ns
 
     def close(self) -> None:
         for seat in self.seats:
@@ -305,12 +309,12 @@ class EcuLane:
             return self._control[Word.FIRED] == self._control[Word.EXCUSED]
         return self._control.live
 
-    def _leave(self, seat: Seat, *, for_good: bool = False) -> None:
+    def _leave(self, seat: Seat, *, for_good: bool = False, silent: bool = False) -> None:
         """The seat is free; `for_good`: its ECU has closed. A name that ECUs give themselves may come back."""
         if for_good and seat.identity.startswith(OWN_NAMES):
             self._gone.append(seat.identity)
         self._by_identity.pop(seat.identity, None)
-        seat.leave()
+        seat.leave(silent=silent)
 
 
 def _row_words(row: NDArray[np.int64] | None, dt_ns: int) -> dict[str, Any]:

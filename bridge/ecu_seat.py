@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bridge.ecu_clock import EcuClock
 from bridge.ecu_wire import Frame
 from bridge.requests import Refused
-from hilnode.ecu_line import E, Lines
+from hilnode.ecu_line import SILENT, E, Lines
 from hilnode.health import READS, H, Health, Records, bucket
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.row import Col, Schema
@@ -54,10 +54,10 @@ class Seat:
         self.line[E.CLOCKED] = self.line[E.ROUND_P50] = self.line[E.ROUND_P99] = 0
         self.line[E.SEATS] += 1
 
-    def leave(self) -> None:
-        """Whoever it was has gone."""
+    def leave(self, *, silent: bool = False) -> None:
+        """Whoever it was has gone, or says nothing."""
         self.identity, self.user = b"", ""
-        self.line[E.SEATED] = 0
+        self.line[E.SEATED] = SILENT if silent else 0
         self.goal = 0
 
     # -- from the ECU -------------------------------------------------------------------------------------------------

@@ -58,7 +58,11 @@ def scan(file: BinaryIO, path: Path) -> Scan:
     at, complete = len(MAGIC), False
     while at + HEAD.size <= size:
         file.seek(at)
-        opcode, length = HEAD.unpack(file.read(HEAD.size))
+        head = file.read(HEAD.size)
+        if len(head) < HEAD.size:  # a new writer has just cut off what a killed one left
+            size = max(at, file.seek(0, 2))
+            break
+        opcode, length = HEAD.unpack(head)
         if opcode == DATA_END:
             file.seek(size - len(MAGIC))
             complete = file.read(len(MAGIC)) == MAGIC and size > at + len(MAGIC)

@@ -9,6 +9,7 @@ disc that is full or refuses ends the recording with one line; the node runs on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -16,6 +17,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,15 @@ ROWS_ID, EVENTS_ID, PROGRESS_ID, SIGHTS_ID = 1, 2, 3, 4
 
 class RecordingStopped(RuntimeError):
     """The disc refuses; the message is for people."""
+
+
+@contextlib.contextmanager
+def _disc() -> Iterator[None]:
+    """What the disc refuses ends the recording. Any other error ends the process, and the node starts another one."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordingStopped(error.strerror or str(error)) from error
 
 
 def head_of(spec: dict[str, Any]) -> list[McapRecord]:
@@ -90,12 +101,13 @@ class RowRecorder:
         names = [s.name for s in schema.signals]
         self._orders = OrderBook([Ring.attach(lane) for lane in spec["lanes"]], names, spec["parameters"])
         self.path = Path(spec["directory"]) / FILE_NAME
-        self._check_room()
-        self.file = McapFile(self.path, head_of(spec), PROGRESS_ID)
         self.counts = {"rows": 0, "lost_rows": 0, "events": 0, "lost_events": 0}
         first_tick, first_event, self._what = 0, int(spec["about"]["first_event"]), ""
-        if self.file.resumed:
-            first_tick, first_event = self._go_on()
+        with _disc():
+            self._check_room()
+            self.file = McapFile(self.path, head_of(spec), PROGRESS_ID)
+            if self.file.resumed:
+                first_tick, first_event = self._go_on(first_event)
         self._row_reader = self._rows.reader(first=first_tick, batch=min(4096, max(1, LARGEST // (8 * schema.words))))
         self._event_reader = self._events.reader(first=first_event)
         self._before = dict(self.counts)  # losses of earlier recorders
@@ -106,14 +118,14 @@ class RowRecorder:
         self._due = time.monotonic_ns() + self._chunk_ns
         self._last_time = 0
 
-    def _go_on(self) -> tuple[int, int]:
+    def _go_on(self, first_event: int) -> tuple[int, int]:
         with Run(self.path) as run:
-            progress = run.progress
-        self.counts |= {k: progress[k] for k in self.counts}
+            progress = run.progress  # none if no chunk can be read: then all that the ring holds is read again
+        self.counts |= {k: progress.get(k, 0) for k in self.counts}
         self._what = "the recorder was started again" + (
             f"; {self.file.cut} bytes of a half-written chunk were cut off" if self.file.cut else ""
         )
-        return progress["next_tick"], progress["next_event"]
+        return progress.get("next_tick", 0), progress.get("next_event", first_event)
 
     def work(self) -> None:
         """Until the node ends or dies; then write what is left and the summary."""
@@ -133,7 +145,8 @@ class RowRecorder:
             if time.monotonic_ns() >= self._due:
                 self._flush()
         self._flush(last=True)
-        self.file.finish()
+        with _disc():
+            self.file.finish()
 
     def look(self) -> None:
         """Read all rows that have come."""
@@ -186,8 +199,9 @@ class RowRecorder:
         }
         body = row_message.as_bytes(progress)
         parts.append(uneven_messages(PROGRESS_ID, [(counts["rows"], self._last_time, body)]))
-        self._check_room()
-        self.file.add(parts)
+        with _disc():
+            self._check_room()
+            self.file.add(parts)
         self.counts, self._what = counts, ""
 
     def _counted(self, rows: int, events: int) -> tuple[dict[str, int], str]:
@@ -222,15 +236,20 @@ def record(spec: dict[str, Any]) -> str:
     try:
         recorder = RowRecorder(spec)
         recorder.look()  # compiles what reads the ring, if it must
-        print("ready", flush=True)
+        _tell("ready")
         recorder.work()
         return recorder.summary()
-    except (RecordingStopped, RecordingError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+    except (RecordingStopped, RecordingError) as error:
         rows = recorder.counts["rows"] if recorder else 0
         if recorder:
             _end_early(recorder.file)
-        return f"recording stopped after {rows} rows, the node runs on: {path}: {why}"
+        return f"recording stopped after {rows} rows, the node runs on: {path}: {error}"
+
+
+def _tell(line: str) -> None:
+    """Tell the node, if there still is one: a node that was killed does not end the recording of its last rows."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
 def _end_early(file: McapFile) -> None:
@@ -248,7 +267,7 @@ def main() -> int:
         signal.signal(name, signal.SIG_IGN)  # it ends after the node, with the last row
     keep_off(spec["cpu"])
     control = Control.attach(spec["node"])
-    print(record(spec), flush=True)  # the node tells it to people
+    _tell(record(spec))  # the node tells it to people
     node = control[Word.PID]
     while not control[Word.CLOSING] and os.getppid() == node:  # stopped early: one that ended would be started again
         time.sleep(PERIOD_MS * 1e-3)

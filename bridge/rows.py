@@ -10,11 +10,15 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.link import NodeError
 from hilnode.row import Col, Schema
 from hilnode.signals import UnknownName, nearest
 
 if TYPE_CHECKING:
     import pandas
+
+LAYOUT = 1
+"""Of the rows, as `Schema.as_dict` has it."""
 
 
 class RowReader:
@@ -142,4 +146,16 @@ class Condition:
 
 def schema_of(answer: dict[str, Any]) -> Schema:
     """The schema in a node's answer to `schema`."""
+    if trouble := unknown_layout(answer["layout"]):
+        raise NodeError("version", trouble)
     return Schema.from_dict(answer["layout"])
+
+
+def unknown_layout(layout: dict[str, Any]) -> str:
+    """A sentence if the rows are laid out in a way that this program does not know, or nothing."""
+    version = layout.get("version")
+    if version == LAYOUT:
+        return ""
+    return (
+        f"the rows have layout {version!r}, and this program knows layout {LAYOUT}: use the same hilnode on both sides"
+    )

@@ -10,6 +10,7 @@ are seconds since the first row, by the clock of the node's PC.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -25,12 +26,14 @@ import msgpack
 import numpy as np
 import zstandard
 from mcap.data_stream import ReadDataStream
+from mcap.exceptions import EndOfFile
 from mcap.records import Channel, Metadata
 from numpy.typing import NDArray
 
 from bridge.mcap_scan import CHANNEL, CHUNK, HEAD, MESSAGE, METADATA, ChunkHead, RecordingError, scan
 from bridge.mcap_scan import content as body_of
 from bridge.row_message import PREFIX
+from bridge.rows import unknown_layout
 from hilnode.row import Col, Schema
 from hilnode.signals import UnknownName, nearest
 
@@ -65,6 +68,9 @@ class Run:
         self._file = self.path.open("rb")
         try:
             self._open()
+        except EndOfFile:
+            self._file.close()
+            raise RecordingError(f"{self.path} is just being begun: try again") from None
         except BaseException:
             self._file.close()
             raise
@@ -74,11 +80,16 @@ class Run:
         found = scan(self._file, self.path)
         self.complete, self.torn = found.complete, found.torn
         self.about = self._about([body_of(self._file, p) for p in found.of(METADATA)])
+        if trouble := unknown_layout(self.about["schema"]):
+            raise RecordingError(f"{self.path}: {trouble}")
         self.schema = Schema.from_dict(self.about["schema"])
         self._topics: dict[int, str] = {}
         for place in found.of(CHANNEL):
             self._note_channel(body_of(self._file, place))
-        self.chunks = [ChunkHead.read(self._file, p) for p in found.of(CHUNK)]
+        self.chunks: list[ChunkHead] = []
+        with contextlib.suppress(struct.error):  # a new recorder has just cut off what a killed one left
+            for place in found.of(CHUNK):
+                self.chunks.append(ChunkHead.read(self._file, place))
         self.damaged: set[int] = set()  # numbers of chunks that could not be read
         named = [*range(self.schema.at_inputs, self.schema.at_ages)]
         named += range(self.schema.at_outputs, self.schema.at_poses)

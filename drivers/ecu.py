@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError, channels_from, refuse_unknown
-from hilnode.ecu_line import E
+from hilnode.ecu_line import SILENT, E
 
 LOOK_EVERY = 0.02  # [s]
 LETS_GO_WITHIN = 0.05  # [s] a lane that was killed in the middle of a letter never does
@@ -77,10 +77,10 @@ class EcuWatch(Driver):
     def _check(self) -> None:
         """Raise DriverError if there was an ECU and there is none any more."""
         seated, heard = self._line[E.SEATED], self._line[E.HEARD]
-        if seated:
+        if seated == 1:
             self._met = True
-        elif self._met:
+        elif self._met and seated != SILENT:
             raise DriverError("the ECU has closed its connection, or the bridge was started anew: waiting for it")
         silent = time.monotonic_ns() - heard
-        if self._by_clock and heard and self._met and silent > self._silent_ns:
+        if self._by_clock and heard and self._met and (silent > self._silent_ns or seated == SILENT):
             raise DriverError(f"the ECU has been silent for {silent / 1e9:.1f} s (silent_ms): waiting for it")

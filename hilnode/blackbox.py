@@ -194,7 +194,12 @@ def save(incidents: Iterable[Incident], directory: str | Path) -> list[Path]:
     written = []
     for incident in incidents:
         path = folder / f"blackbox-{incident.tick}.json"
-        path.write_text(json.dumps(_as_dict(incident), separators=(",", ":")) + "\n", encoding="utf-8")
+        text = json.dumps(_as_dict(incident), separators=(",", ":")) + "\n"
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError:
+            path.unlink(missing_ok=True)  # half of one is none
+            raise
         written.append(path)
     return written
 

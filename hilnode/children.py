@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -24,10 +25,20 @@ READY_WITHIN = 60.0  # [s] a slow PC reads the libraries from its disc first; on
 class Child:
     """One helper process, `python -m module`. It never runs on the CPU `spec["cpu"]`, the tick's; -1: on any."""
 
-    def __init__(self, module: str, spec: dict[str, Any], *, log: Path | None, revive: bool) -> None:
+    def __init__(
+        self,
+        module: str,
+        spec: dict[str, Any],
+        *,
+        log: Path | None,
+        revive: bool,
+        longest_wait: float = LONGEST_WAIT,
+    ) -> None:
+        """`longest_wait` [s]: one that dies again and again is started again after this time at the latest."""
         self.name = module.rpartition(".")[2]
         self.deaths = 0
         self._module, self._spec, self._log, self._revive = module, spec, log, revive
+        self._longest_wait = longest_wait
         self._wait = FIRST_WAIT
         self._again_at = 0.0
         self._unsaid = ""  # what it printed that nobody has asked for yet
@@ -50,8 +61,10 @@ class Child:
             if errors:
                 errors.close()
         assert process.stdin is not None
+        line = json.dumps(self._spec) + "\n"
+        _make_room(process.stdin.fileno(), len(line))
         with contextlib.suppress(BrokenPipeError):  # dead already: `tend` will say so
-            process.stdin.write(json.dumps(self._spec) + "\n")
+            process.stdin.write(line)
             process.stdin.flush()
             os.set_blocking(process.stdin.fileno(), False)  # from here on nobody waits for it
         self._born = time.monotonic()
@@ -69,6 +82,11 @@ class Child:
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    @property
+    def failed(self) -> bool:
+        """It is dead, and did not end by itself."""
+        return self.process.poll() not in (None, 0)
 
     def wait_ready(self) -> bool:
         """Block until it says "ready"; False if it dies or says nothing within `READY_WITHIN`."""
@@ -115,10 +133,14 @@ class Child:
             return f"the {self.name} process ended with code {self.process.returncode}{self._last_word()}{again}"
         if self._revive and time.monotonic() >= self._again_at:
             self._again_at = 0.0
-            self._wait = min(2 * self._wait, LONGEST_WAIT)
-            self._close_pipes()
-            self.process = self._spawn()
+            self._wait = min(2 * self._wait, self._longest_wait)
+            self.start_again()
         return ""
+
+    def start_again(self) -> None:
+        """Start one that has died, at once."""
+        self._close_pipes()
+        self.process = self._spawn()
 
     def _last_word(self) -> str:
         """The last line of its log, which says why as a rule."""
@@ -151,6 +173,13 @@ class Child:
             if pipe:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+def _make_room(pipe: int, size: int) -> None:
+    """Let a pipe hold so many bytes: the supervisor waits for no helper, and one reads only after its imports."""
+    if size > fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ):
+        with contextlib.suppress(OSError):  # more than this user may have
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
 
 
 def _paths() -> str:

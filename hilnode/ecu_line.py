@@ -19,6 +19,7 @@ from hilnode.lockfree.segment import Segment
 
 LINE_KIND = 6
 LINE_WORDS = 32
+SILENT = 2
 
 
 class E(IntEnum):
@@ -26,7 +27,7 @@ class E(IntEnum):
 
     IN = 0  # D  1 while the ECU is in, 0 while its twin plays it
     BUSY = 1  # L  1 from before it looks at IN until its letter is written
-    SEATED = 2  # L  1 while an ECU is connected
+    SEATED = 2  # L  1 while an ECU is connected, SILENT if the last one lost its seat by saying nothing
     HEARD = 3  # L  when the last message came [ns, CLOCK_MONOTONIC], 0 = never
     SEQ = 4  # L  its sequence number
     FRAMES = 5  # L  messages taken

@@ -35,7 +35,7 @@ from drivers.stand_in import StandIn
 from drivers.twin import Twin
 from hilnode import __version__, jit, realtime
 from hilnode.assemble import Buffers, assemble
-from hilnode.children import Child
+from hilnode.children import LONGEST_WAIT, Child
 from hilnode.config import Config
 from hilnode.control import Control, Word
 from hilnode.door import Door
@@ -70,6 +70,7 @@ log = logging.getLogger("hilnode")
 
 EVENTS = 4096  # kept in the ring
 RECORDER_READY_WITHIN = 30.0  # [s] a recording without its first row can not be run again
+RECORDER_AWAY = 0.25  # of what the ring holds: a dead recorder is back by then, and finds every row still there
 CHILD_ENDS_WITHIN = 10.0  # [s] the recorder may have a file to finish
 
 
@@ -251,15 +252,22 @@ class Node(Operate):
         self._opened.callback(self._end_child, child)
         return child
 
-    def _end_child(self, child: Child) -> None:
-        """Let it end by itself; a node that is stuck leaves its devices in the watchdog's hands."""
+    def _end_child(self, child: Child) -> bool:
+        """Let it end by itself; False if it had to be killed.
+
+        A node that is stuck leaves its devices in the watchdog's hands.
+        """
         if not self.stuck:
             self.control[Word.CLOSING] = 1
             if not child.end(time.monotonic() + CHILD_ENDS_WITHIN):
                 self._say(f"the {child.name} process did not end within {CHILD_ENDS_WITHIN:g} s and was killed")
+                return False
+        return True
 
     def _end_helper(self, child: Child) -> None:
-        self._end_child(child)
+        if self._end_child(child) and child is self.row_recorder and child.failed and not self.stuck:
+            child.start_again()  # it had died: what came since its last chunk is still in the ring
+            self._end_child(child)
         for line in child.heard():
             self._say(line)
 
@@ -294,7 +302,13 @@ class Node(Operate):
         self.row_recorder: Child | None = None
         if self.directory and c.log.record:
             spec = recorder_spec(self)
-            self.row_recorder = Child("bridge.row_recorder", spec, log=self._file("row_recorder.log"), revive=True)
+            self.row_recorder = Child(
+                "bridge.row_recorder",
+                spec,
+                log=self._file("row_recorder.log"),
+                revive=True,
+                longest_wait=min(LONGEST_WAIT, c.log.ring_seconds * RECORDER_AWAY),
+            )
             helpers.append(self.row_recorder)
         self.bridge: Child | None = None
         if c.bridge.enabled:

@@ -2,16 +2,20 @@
 
 It reads the ring like any other reader, a few times a second, and reads the machine's counters beside it. If it
 is killed, the node starts another one, which goes on where the file ends; only rows that the ring has
-overwritten meanwhile are missing, and they are counted.
+overwritten meanwhile are missing, and they are counted. A disc that is full or refuses costs rows, which are counted
+too, and one line; when it takes more again, the log goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from hilnode.timinglog import FILE_NAME, TimingWriter, read
 
 PERIOD_MS = 50  # between two looks at the ring and at the machine
 FLUSH_EVERY = 5  # looks
+TRY_EVERY = 0.25  # [s] to begin a file on a disc that is full
 
 
 class Recorder:
@@ -35,15 +40,22 @@ class Recorder:
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=spec["schema"])
         self.directory = Path(spec["directory"])
         self.seconds, self.first = spec["blackbox_seconds"], spec["blackbox_first"]
-        path = self.directory / FILE_NAME
-        logged = 0
-        if path.exists():
-            log = read(path)
-            logged = int(log.tick[-1]) + 1 if len(log) else 0
-        self.writer = TimingWriter(path, spec["meta"], resume=path.exists())
+        self.path = self.directory / FILE_NAME
+        self._told = False  # that the disc refuses
+        logged = self._logged()
+        self.writer = TimingWriter(self.path, spec["meta"], resume=self.path.exists())
         self.reader = self.rows.reader(first=logged, batch=1024)
         self.sampler: Sampler | None = None
         self.lost = 0
+
+    def _logged(self) -> int:
+        """The tick after the last that is in the file; a file without even its head is none, and is taken away."""
+        if self.path.exists() and not self.path.stat().st_size:
+            self.path.unlink()  # the disc was full
+        if not self.path.exists():
+            return 0
+        log = read(self.path)
+        return int(log.tick[-1]) + 1 if len(log) else 0
 
     def work(self) -> None:
         """Until the node ends or dies; then write what is left and close the file."""
@@ -61,9 +73,22 @@ class Recorder:
             if gone:
                 break
             if turn % FLUSH_EVERY == 0:
-                self.writer.flush()
-        self.writer.close(len(self.rows))
-        self._keep_black_box()
+                with self._writing():
+                    self.writer.flush()
+        with self._writing():
+            self.writer.close(len(self.rows))
+        with self._writing():
+            self._keep_black_box()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Whoever looks at the node is told once that the disc refuses."""
+        try:
+            yield
+        except OSError as error:
+            if not self._told:
+                tell_refused(self.path, error)
+            self._told = True
 
     def _look(self) -> None:
         while len(rows := self.reader.read()):
@@ -83,13 +108,31 @@ class Recorder:
             blackbox.save(incidents, self.directory)
 
 
+def tell_refused(path: Path, error: OSError) -> None:
+    """One line for people, by way of the node."""
+    print(f"{path}: {error.strerror}; ticks are missing in the timing log, the node runs on", flush=True)
+
+
 def main() -> int:
     """Entry point: one line of JSON on standard input, then record."""
     spec = json.loads(sys.stdin.readline())
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)  # it ends after the node, with the last row
     keep_off(spec["cpu"])
-    Recorder(spec).work()
+    control = Control.attach(spec["node"])
+    told = False
+    while True:
+        try:
+            recorder = Recorder(spec)
+            break
+        except OSError as error:  # no room for the head of a file: there may be some later
+            if control[Word.CLOSING] or os.getppid() != control[Word.PID]:
+                return 0
+            if not told:
+                tell_refused(Path(spec["directory"]) / FILE_NAME, error)
+            told = True
+            time.sleep(TRY_EVERY)
+    recorder.work()
     return 0
 
 

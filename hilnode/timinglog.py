@@ -114,7 +114,11 @@ class TimingWriter:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | how, 0o644)
         self._size = os.lseek(self._fd, 0, os.SEEK_END)
         if not resume:
-            self._write(file_head(meta))
+            try:
+                self._write(file_head(meta))
+            except OSError:
+                self.abandon()
+                raise
 
     def append(self, header_rows: Table) -> None:
         """Take a copy of `[n, 12]` row headers: the ring may overwrite the original at once."""

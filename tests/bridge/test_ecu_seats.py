@@ -22,12 +22,14 @@ from bridge.ecu_lane import EcuLane
 from bridge.endpoints import bound
 from bridge.requests import Role
 from hilnode.control import Control
-from hilnode.ecu_line import Lines
+from hilnode.ecu_line import SILENT, E, Lines
 from hilnode.health import HEALTH_KIND, HEALTH_WORDS
 from hilnode.lockfree.mailbox import Mailbox
 from hilnode.lockfree.ring import Ring
 from hilnode.lockfree.segment import Segment
 from hilnode.row import Col, State
+
+SILENT_NS = 10**9
 
 
 class Ecu:
@@ -80,7 +82,7 @@ class Lab:
         socket = bound(context, None, zmq.ROUTER, "bridge.ecu", "tcp://127.0.0.1:*")
         self.endpoint, self.audit = socket.getsockopt_string(zmq.LAST_ENDPOINT), folder / "audit.jsonl"
         audit = Audit(self.audit, lambda _line: None)
-        spec |= {"ecus": [ecu | {"silent_ns": 10**9, "every": 1}]}
+        spec |= {"ecus": [ecu | {"silent_ns": SILENT_NS, "every": 1}]}
         self.lane = EcuLane(spec, socket, lambda _who: Role.OPERATE, audit, keyed=False)
         stack.callback(self.lane.close)
         self.seat = self.lane.seats[0]
@@ -152,6 +154,31 @@ def test_nor_whoever_was_silent_for_too_long_before_it_closed(lab: Lab) -> None:
     lab.lane._receive()
     assert not lab.seat.identity
     assert len(lab.connects()) == 1
+
+
+def test_who_says_nothing_while_rows_come_loses_its_seat_and_the_driver_knows_why(lab: Lab) -> None:
+    ecu = seated_ecu(lab)
+    lab.lane._row_at = lab.seat.line[E.HEARD] + SILENT_NS
+    lab.lane._report()
+    assert lab.seat.identity
+    lab.lane._row_at += 1
+    lab.lane._report()
+    assert not lab.seat.identity
+    assert lab.seat.line[E.SEATED] == SILENT
+    ecu.say(1)
+    lab.receive(until=2)
+    assert lab.seat.line[E.SEATED] == 1
+
+
+def test_who_waits_for_a_dead_node_keeps_its_seat_and_is_told_the_end(lab: Lab) -> None:
+    """It answers states, and none have come for long: it must not be left with the live values of the last one."""
+    ecu = seated_ecu(lab)
+    lab.seat.line[E.HEARD] -= 10 * SILENT_NS
+    lab.lane._row_at = lab.seat.line[E.HEARD] + 1
+    lab.lane._report()
+    lab.lane._tell_all(ended=True)
+    last = ecu.heard()
+    assert (last["state"], last["live"]) == ("stopped", False)
 
 
 def test_one_that_closed_before_it_was_heard_takes_no_seat(lab: Lab) -> None:

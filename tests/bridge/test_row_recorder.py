@@ -46,7 +46,14 @@ def recorded_node(folder: Path, *more: str) -> Iterator[tuple[int, Node, Path]]:
     with started([*command, *(f"--set={k}={v}" for k, v in settings.items())]) as process:
         client = wait_for(lambda: _client(commands, process.poll()), "the node", 300)
         with client:
-            yield process.pid, client, place
+            try:
+                yield process.pid, client, place
+            except AssertionError as error:
+                ended = process.poll()
+                process.kill()
+                error.add_note(f"node: {ended}, said: {process.communicate()[1]}")
+                error.add_note(f"recorder: {(place / 'row_recorder.log').read_text()}")
+                raise
             client.stop()
         said = process.communicate(timeout=60)[1]
         assert process.returncode == 0, said
@@ -130,6 +137,46 @@ def kill_and_look(tmp_path: Path, kills: int, seed: int, chunk_s: float, apart_s
 
 def test_a_killed_recorder_loses_nothing(tmp_path):
     kill_and_look(tmp_path, kills=3, seed=1, chunk_s=0.2, apart_s=0.2)
+
+
+def kill_those_that_start(pid: int, moments: list[float]) -> None:
+    """Kill the recorder, and then each new one so many seconds after its process has come."""
+    recorder = 0
+    for moment in moments:
+        recorder = recorder_of(pid, other_than=recorder)
+        time.sleep(moment)
+        os.kill(recorder, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_recorder_killed_while_it_starts_loses_nothing(tmp_path, seed):
+    rng = random.Random(seed)
+    with recorded_node(tmp_path, "--set=log.record_chunk_s=0.2") as (pid, _, place):
+        before = wait_for(lambda: chunks_in(place), "a chunk")
+        kill_those_that_start(pid, [rng.uniform(0.0, 0.3) for _ in range(4)])
+        wait_for(lambda: chunks_in(place) > before + 1, "chunks of the last")
+    check_whole(place)
+
+
+def test_a_recorder_that_is_dead_at_the_end_is_started_once_more(tmp_path):
+    """After so many deaths it would be away for some more seconds, and the node stops before that."""
+    with recorded_node(tmp_path, "--set=log.record_chunk_s=0.2") as (pid, client, place):
+        wait_for(lambda: chunks_in(place), "a chunk")
+        kill_those_that_start(pid, [0.0, 0.0, 0.0, 0.1])
+        step = client.status()["step"]
+    assert check_whole(place) >= step
+    assert "none lost" in (tmp_path / "said").read_text()
+
+
+def check_whole(place: Path) -> int:
+    """Every row of the run is there, and the file is finished: how many there are."""
+    rows = rows_of(place)
+    assert np.array_equal(rows[:, Col.TICK], np.arange(len(rows)))
+    with Run(place) as run:
+        assert run.complete
+        assert run.notes == []
+        assert [e["what"] for e in run.events()][-1] == "running -> stopped"
+    return len(rows)
 
 
 @pytest.mark.slow

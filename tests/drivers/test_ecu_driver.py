@@ -9,7 +9,7 @@ import pytest
 from drivers.base import DriverError, OptionError
 from drivers.ecu import Ecu, EcuWatch
 from drivers.registry import create
-from hilnode.ecu_line import LINE_WORDS, E, Lines
+from hilnode.ecu_line import LINE_WORDS, SILENT, E, Lines
 
 VALUES, STAMPS = np.zeros(1), np.zeros(1, np.int64)
 
@@ -48,14 +48,28 @@ def test_silence_is_a_loss_until_it_speaks_again():
     driver.open()
     line[E.SEATED], line[E.HEARD] = 1, time.monotonic_ns()
     assert driver.read(VALUES, STAMPS) is False
-    line[E.HEARD] = time.monotonic_ns() - 200_000_000
-    with pytest.raises(DriverError, match=r"silent for 0\.2 s"):
+    line[E.HEARD] = time.monotonic_ns() - 100_000_000_000
+    with pytest.raises(DriverError, match=r"silent for 10\d\.\d s"):
         driver.read(VALUES, STAMPS)
     driver.close()
     with pytest.raises(DriverError, match="silent"):
         driver.open()
     assert line[E.IN] == 1  # what it says when it comes back is taken at once
     line[E.HEARD] = time.monotonic_ns()
+    driver.open()
+
+
+def test_who_lost_its_seat_by_silence_is_called_silent_and_not_closed():
+    """The lane may have seen it before the driver did; and it stays so at every further look."""
+    driver, line = watch()
+    driver.open()
+    line[E.SEATED], line[E.HEARD] = 1, time.monotonic_ns()
+    driver.read(VALUES, STAMPS)
+    line[E.SEATED] = SILENT
+    for look in (lambda: driver.read(VALUES, STAMPS), driver.open):
+        with pytest.raises(DriverError, match="silent"):
+            look()
+    line[E.SEATED], line[E.HEARD] = 1, time.monotonic_ns()
     driver.open()
 
 

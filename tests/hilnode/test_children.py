@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hilnode import children
-from hilnode.children import Child
+from hilnode.children import LONGEST_WAIT, Child
 
 Start = Callable[..., Child]
 
@@ -41,10 +41,17 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     started: list[Child] = []
 
-    def start(code: str, spec: dict[str, Any] | None = None, *, log: Path | None = None, revive: bool = False) -> Child:
+    def start(
+        code: str,
+        spec: dict[str, Any] | None = None,
+        *,
+        log: Path | None = None,
+        revive: bool = False,
+        longest_wait: float = LONGEST_WAIT,
+    ) -> Child:
         (tmp_path / "lab").mkdir(exist_ok=True)
         (tmp_path / "lab" / "helper.py").write_text(textwrap.dedent(code))
-        started.append(Child("lab.helper", spec or {}, log=log, revive=revive))
+        started.append(Child("lab.helper", spec or {}, log=log, revive=revive, longest_wait=longest_wait))
         return started[-1]
 
     yield start
@@ -147,6 +154,47 @@ def test_it_is_started_again_with_longer_and_longer_waits(start: Start, clock: S
         assert process.stdout.closed
 
 
+def test_one_that_is_needed_sooner_is_back_sooner(start: Start, clock: SimpleNamespace) -> None:
+    """The recorder of rows: the ring must still hold what came since."""
+    child = start(DIES, revive=True, longest_wait=0.5)
+    for wait in [0.2, 0.4, 0.5, 0.5]:
+        child.process.wait(10)
+        assert child.tend().endswith(f"starting it again in {wait:g} s")
+        clock.now += wait + 0.001
+        assert child.tend() == ""
+
+
+def test_nobody_waits_until_a_child_reads_a_long_spec(start: Start) -> None:
+    """The recorder's of an excavator has 290 kB; a child that hangs in its imports must not hang the supervisor."""
+    began = time.monotonic()
+    child = start(
+        """
+        import json, sys, time
+        time.sleep(20)
+        print(len(json.loads(sys.stdin.readline())["text"]), flush=True)
+        """,
+        {"text": "x" * 900_000},
+    )
+    assert time.monotonic() - began < 15
+    assert child.await_word(60)
+    assert child.heard() == ["900000"]
+
+
+def test_it_has_failed_when_it_is_dead_and_not_by_its_own_will(start: Start) -> None:
+    child = start(READY_THEN_WAIT)
+    assert child.wait_ready()
+    assert not child.failed
+    child.process.kill()
+    assert child.end(time.monotonic() + 10)
+    assert child.failed
+    child.start_again()
+    assert child.wait_ready()
+    assert child.process.stdin is not None
+    child.process.stdin.close()  # it ends by itself
+    assert child.end(time.monotonic() + 10)
+    assert not child.failed
+
+
 def test_a_revived_child_gets_the_same_spec_and_log(start: Start, clock: SimpleNamespace, tmp_path: Path) -> None:
     log = tmp_path / "helper.log"
     log.write_text("before\n")
@@ -241,6 +289,7 @@ def test_a_child_that_dies_before_it_reads_is_a_death_like_any_other(
             made.append(self)
 
     monkeypatch.setattr(children.subprocess, "Popen", Popen)
+    monkeypatch.setattr(children, "_make_room", lambda *_: None)
     try:
         child = start("import sys; sys.exit(3)", {"text": "x" * 1_000_000})  # more than a pipe holds
         child.process.wait(10)

@@ -101,6 +101,27 @@ def test_the_excavator_is_bit_identical(tmp_path):
     assert verdict == Verdict(6000, 6000, None, "")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("config", ["excavator.toml", "pendulum.toml"])
+def test_a_minute_by_the_clock_is_bit_identical(tmp_path, config):
+    """As people record: in real time, with the recorder beside it; at the excavator's levers a virtual operator."""
+    settings = ["--set=bridge.enabled=false", "--set=node.max_overruns=0", "--set=safety.watchdog_ms=1000"]
+    place = tmp_path / "run"
+    done = cli("run", PENDULUM.parent / config, "--record", "--for", 60, "--quiet", "--out", place,
+               f"--set=node.name=minute{os.getpid()}", *settings, seconds=900)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with Run(place) as run:
+        assert run.notes == []
+        rows = np.concatenate(list(run.rows()))
+        used = {n for n in run.columns if len(np.unique(run.column(rows, n))) > 100}
+    assert len(rows) == 60_000
+    assert {"excavator.toml": {"excavator.right.y", "excavator.left.x"}, "pendulum.toml": set()}[config] <= used
+    again = cli("rerun", place, seconds=900)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"bit-identical: 60000 rows with {int((rows[:, Col.FLAGS] & Flag.PAUSED == 0).sum())} plant" in again.stdout
+
+
 def test_whatever_happened_in_between(tmp_path):
     """Parameters, forces, faults, a pause with single steps, a trip, a reset and a new start, over the network."""
     with running_node(
