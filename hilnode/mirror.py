@@ -34,6 +34,8 @@ def layout_of(plant: Plant) -> dict[str, Any] | None:
             "corner": [float(x) for x in g.corner],
             "spacing": [float(x) for x in g.spacing],
             "colour": [float(x) for x in g.colour],
+            **{key: [float(x) for x in given] for key, given in (("rim", g.rim), ("floor", g.floor)) if given},
+            **({"body": g.body} if g.body else {}),
         }
         for g in plant.grids
     ]

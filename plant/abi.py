@@ -73,6 +73,9 @@ class Grid(NamedTuple):
     heights: NDArray[np.float64]  # [nx, ny] [m]
     stamps: NDArray[np.int64]  # [ceil(nx / TILE), ceil(ny / TILE)]
     colour: tuple[float, float, float] = (0.55, 0.45, 0.33)
+    rim: tuple[float, float, float] | None = None  # colour of what grows around it, which it fades to
+    floor: tuple[float, float, float] | None = None  # colour of what it lies on, where its height is 0
+    body: str = ""  # a prop: `corner` is then measured from where that is, and there is no grid until it is somewhere
 
 
 class Arrows(NamedTuple):

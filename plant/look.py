@@ -20,7 +20,7 @@ Some entries say more, for displays that can show it:
     frame     of a joint, on the first of its two bodies: `name`, `body`, `body_b`, `p`, `q`; signals that begin with
               its name are the joint's
     signal    of any shape: it is scaled by the value of this signal, 0 to 1, times `scale` along x, y, z (0 = as it is)
-    finish    of any shape: paint, steel, rubber, glass or soil
+    finish    of any shape: paint, steel, rubber, glass, soil or grass
 """
 
 from __future__ import annotations

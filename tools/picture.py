@@ -1,6 +1,6 @@
 """A picture of the excavator at work, as the page in the browser shows it: docs/images/excavator.png.
 
-    python tools/picture.py                        runs the default machine until it has dug a trench, and takes it
+    python tools/picture.py                        runs the default machine until it digs on in its trench, and takes it
     python tools/picture.py --recording runs/dig   the same of a recording, at --at seconds
     python tools/picture.py --out somewhere.png --eye -6 -9 4 --towards 3 0 1
 
@@ -35,8 +35,9 @@ from browser import Browser  # noqa: E402
 HILNODE = (sys.executable, "-m", "hilnode.cli")
 PUBLISH, COMMANDS, ADDRESS = "tcp://127.0.0.1:19872", "tcp://127.0.0.1:19873", "http://127.0.0.1:18081"
 ECU, NAME = "tcp://127.0.0.1:19874", "picture"
-EYE, TOWARDS = (-3.2, -8.6, 3.6), (3.3, 0.3, 1.15)  # [m] of the world
-WORKS_FOR = 75.0  # [s] of simulated time until there is a trench, and a bucket full of soil above it
+EYE, TOWARDS = (-1.4, -9.2, 3.4), (3.5, 0.0, 1.1)  # [m] of the world
+WORKS_FOR = 70.0  # [s] of simulated time until there is a trench
+FILL, FULL, FILLS_WITHIN = "excavator.bucket.fill", 0.6, 60.0  # what is waited for then, and how long [s]
 SHRINK, LARGEST = 0.8, 195_000  # of the picture's sides, and bytes that its file may have
 NOT_IN_IT = ".reading, .hint"  # what tells how fast this page draws, and what to do with a mouse
 
@@ -70,6 +71,7 @@ def at_work(seconds: float) -> Iterator[None]:
         with process("run", "--quiet", "--out", f"{folder}/run", *words) as check:
             wait_for_time(seconds, check)
             with Node(COMMANDS) as node:
+                node.wait_until(FILL, gt=FULL, timeout=FILLS_WITHIN)
                 node.ask("pause")
             yield
 

@@ -4,6 +4,8 @@
 
 A patch has thousands of samples, so it is draped over some steps, and switched on when it is whole. What it covers
 stays what it is: over ground that may be dug the patch is sunk out of sight, so that soil there is still the ground's.
+Over scenery it is a quantum or two higher: of two patches at one height the surface is the first one's, which would be
+the scenery, and soil would never find the patch.
 
 Whoever owns the collision scene moves the shape of the patch to `ground.at` and enables it when PATCHES counts up.
 """
@@ -53,10 +55,10 @@ def drape(soil, ground, field):
         x = ground.at[p, 0] + (i - 0.5 * (nx - 1)) * field.step[f, 0]
         y = ground.at[p, 1] + (j - 0.5 * (ny - 1)) * field.step[f, 1]
         below, z, _, _ = surface(ground, field, x, y)
-        z = min(max(z - ground.at[p, 2], land.low[p]), land.high[p])
+        z = min(max(z - ground.at[p, 2], land.low[p]), land.high[p] - 2 * QUANTUM)
         if below >= 0 and land.diggable[below] != SCENERY:
             z = land.low[p]
-        change_height(ground, field, p, i, j, math.ceil(z * QUANTA) * QUANTUM)
+        change_height(ground, field, p, i, j, (math.floor(z * QUANTA) + 2) * QUANTUM)
         land.loose[field.first[f] + k] = 0.0
     s.laying[1] = end
     if end == nx * ny:

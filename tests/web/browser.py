@@ -83,7 +83,7 @@ class Page:
         until = time.monotonic() + seconds
         while not (value := self.run(condition)):
             if time.monotonic() > until:
-                raise TimeoutError(f"not true within {seconds} s: {condition}; console: {self.console}")
+                raise TimeoutError(f"not true within {seconds} s: {condition}; console: {self.console[-3:]}")
             time.sleep(0.05)
         return value
 

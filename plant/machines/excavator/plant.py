@@ -31,6 +31,7 @@ from plant.machines.excavator.site import (
     Site,
     add_site,
     grids,
+    heap_names,
     heights,
     most_objects,
     object_boxes,
@@ -161,9 +162,9 @@ def assemble(
         reset=(reset.address, record.address),
         status={**FULL, **TANGENT_STATUS},
         scene=(*look(p, NAME), *frames_of(world, NAME), *_surroundings(engine, site)),
-        grids=grids(engine, content.ground, site),
+        grids=grids(engine, content.ground, site, NAME),
         arrows=Arrows(content.arrow_stamp, content.arrow_count, content.arrow_at, content.arrow_force),
-        props=Props(_prop_names(site), content.crowd.pose, content.crowd.stamp) if site.objects else None,
+        props=Props((*_prop_names(site), *heap_names(NAME)), content.prop_pose, content.prop_stamp),
         owner=(engine, record),
     )
     return Made(plant, engine, machine, content)
@@ -230,7 +231,8 @@ def _materials(world: World) -> None:
 def _surroundings(engine: Engine, site: Site) -> tuple[Entry, ...]:
     """Land, truck, fences and cones. The terrain and the truck's floor are grids."""
     land = [s for s in engine.world.shapes[1:5] if isinstance(s.shape, Field)]
-    made = [e | ({"colour": list(GRASS)} if "colour" in e else {}) for e in scene_of(land, engine.names, NAME)]
+    grown = {"colour": list(GRASS), "finish": "grass"}
+    made = [e | (grown if "colour" in e else {}) for e in scene_of(land, engine.names, NAME)]
     if site.truck is not None:
         x, y, heading = site.truck
         bed = (BED_LENGTH, BED_WIDTH, BED_FLOOR, BED_WALL)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plant.compile import Engine
 from plant.crank import crank_of
@@ -85,6 +86,8 @@ def build_records(
     load = engine.index("load")
     core = engine.content.model.setup.core
     base = engine.core.content.frame.mass[load].copy() if engine.core is not None else np.zeros((4, 4))
+    heap = np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64)
+    crowd, prop_pose, prop_stamp = _props(engine, _crowd(engine, site), heap)
     return Excavator(
         engine=engine.record.address,
         cab=_cab(),
@@ -95,21 +98,33 @@ def build_records(
         hauling=new_hauling(
             number.get("truck", -1), TRUCK_FULL * BED_LENGTH * BED_WIDTH * BED_WALL / kind.bulking, TRUCK_CLEAR
         ),
-        crowd=_crowd(engine, site),
+        crowd=crowd,
         gauges=_gauges(engine, machine, p),
         imus=build_imus([Imu(engine.index("uppercarriage"))]),
         sensors=sensors_of(OUTPUTS, sensors, seed),
         gravity=np.array(machine.world.gravity, float),
         load=Load(load, core, base, load_centre(p) - np.array(p.point("bucket.com"))),
         shown=np.array([engine.index(name) for name in parts(engine)], np.int64),
-        heap=np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64),
+        heap=heap,
         heap_patch=np.array(reserve, np.int64),
+        prop_pose=prop_pose,
+        prop_stamp=prop_stamp,
         arrow_stamp=np.zeros(1, np.int64),
         arrow_count=np.zeros(1, np.int64),
         arrow_at=np.zeros((room, 3)),
         arrow_force=np.zeros((room, 3)),
         start=start_of(engine.content.data),
     )
+
+
+def _props(engine: Engine, crowd: Crowd, heap: NDArray[np.int64]) -> tuple[Crowd, NDArray[Any], NDArray[np.int64]]:
+    """The crowd, and all that displays are told of in one piece: first the crowd, which lives there, then the heaps."""
+    objects, count = len(crowd.stamp), len(crowd.stamp) + len(heap)
+    pose, stamp = np.zeros((count, 7)), np.zeros(count, np.int64)
+    pose[:, 3] = 1.0
+    pose[:objects] = crowd.pose
+    pose[objects:, :3] = engine.content.data.state.pos[heap]
+    return crowd._replace(pose=pose[:objects], stamp=stamp[:objects]), pose, stamp
 
 
 def pins(engine: Engine) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from plant.abi import TILE, Grid
 from plant.collide.shapes import Box, Capsule, Field, Sphere
 from plant.compile import Engine
 from plant.crowd import upright
+from plant.machines.excavator.look import GRASS, STEEL
 from plant.machines.excavator.mechanism import BUCKET, GROUND, HARD, MACHINE, OBJECT, WHEEL
 from plant.machines.excavator.parameters import ParameterError
 from plant.soil.ground import Ground
@@ -264,7 +265,12 @@ def _is_at_truck(x: float, y: float, truck: tuple[float, float, float]) -> bool:
     return abs(x - truck[0]) < BED_LENGTH / 2 + 3.0 and abs(y - truck[1]) < BED_WIDTH / 2 + 0.6
 
 
-def grids(engine: Engine, ground: Ground, site: Site) -> tuple[Grid, ...]:
+def heap_names(machine: str) -> tuple[str, ...]:
+    """What displays call the fields in reserve, of which they are told where they lie."""
+    return tuple(f"{machine}.heap_{k}" for k in range(HEAPS))
+
+
+def grids(engine: Engine, ground: Ground, site: Site, machine: str) -> tuple[Grid, ...]:
     """The patches that change, for displays; they share memory with the ground itself."""
     fields, made = engine.content.scene.field, []
     for name, shape in patches(site).items():
@@ -275,7 +281,8 @@ def grids(engine: Engine, ground: Ground, site: Site) -> tuple[Grid, ...]:
         nx, ny = int(fields.nx[f]), int(fields.ny[f])
         dx, dy = (float(s) for s in fields.step[f])
         across = math.ceil(nx / TILE), math.ceil(ny / TILE)
-        x, y, z = (float(v) for v in ground.at[p])
+        body = heap_names(machine)[int(name.removeprefix("heap"))] if name.startswith("heap") else ""
+        x, y, z = (0.0, 0.0, 0.0) if body else (float(v) for v in ground.at[p])
         made.append(
             Grid(
                 name=name,
@@ -283,6 +290,9 @@ def grids(engine: Engine, ground: Ground, site: Site) -> tuple[Grid, ...]:
                 spacing=(dx, dy),
                 heights=fields.height[fields.first[f] : fields.first[f] + nx * ny].reshape(nx, ny),
                 stamps=ground.stamp[p, : across[0] * across[1]].reshape(across),
+                rim=GRASS if name == "terrain" else None,
+                floor=STEEL if name == "truck" else None,
+                body=body,
             )
         )
-    return tuple(g for g in made if not g.name.startswith("heap"))
+    return tuple(made)

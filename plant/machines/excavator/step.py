@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hilnode.jit import kernel
+from hilnode.jit import inline, kernel
 from hilnode.record import F1, F2, I1, viewer
 from plant.abi import OK, step_function
 from plant.algebra import rotate
@@ -70,6 +70,8 @@ class Excavator(NamedTuple):
     shown: I1  # [n] bodies whose poses are told: the machine's; others are props or ground
     heap: I1  # [k] bodies of the patches in reserve
     heap_patch: I1  # [k]
+    prop_pose: F2  # [o + k, 7] of fences and cones, which are the crowd's, and then of these patches: for displays
+    prop_stamp: I1  # [o + k]
     arrow_stamp: I1  # [1]
     arrow_count: I1  # [1]
     arrow_at: F2
@@ -131,6 +133,14 @@ def _press(e, d):
         d.pump[0], d.pump[1] = min(most + d.margin, d.relief), flow
 
 
+@inline
+def _tell_heap(x, k, pos):
+    """Where a patch is, for displays."""
+    prop = x.prop_stamp.size - x.heap.size + k
+    x.prop_pose[prop, 0], x.prop_pose[prop, 1], x.prop_pose[prop, 2] = pos[0], pos[1], pos[2]
+    x.prop_stamp[prop] += 1
+
+
 @kernel
 def _lay_heaps(x, e):
     """Patches that soil has just laid down, carried by their bodies."""
@@ -139,6 +149,7 @@ def _lay_heaps(x, e):
         if x.ground.on[x.heap_patch[k]] == 1 and (pos[0] != at[0] or pos[1] != at[1] or pos[2] != at[2]):
             pos[0], pos[1], pos[2] = at[0], at[1], at[2]
             e.data.status[PLACED] = 0
+            _tell_heap(x, k, pos)
 
 
 @kernel
@@ -227,6 +238,8 @@ def reset(self, n, params, inputs, outputs, poses):
     x = _view(self)
     e = view_engine(x.engine)
     restart(e, x.start)
+    for k in range(x.heap.size):
+        _tell_heap(x, k, e.data.state.pos[x.heap[k]])
     reset_soil(x.soil, x.ground, e.scene.field)
     reset_hauling(x.hauling)
     reset_crowd(e, x.crowd)

@@ -41,6 +41,18 @@ def test_a_new_patch_is_draped_over_sloped_scenery() -> None:
     assert plot.loose(2).sum() * 0.01 / plot.kind.bulking == pytest.approx(0.04, abs=1e-9)
 
 
+def test_soil_finds_its_patch_on_level_scenery_too() -> None:
+    """There patch and scenery have the very same heights, and of two that are equal the first one is the surface."""
+    spare = flat(25, 0.1, low=-4, high=4)
+    plot = Plot([(flat(11), (200, 0, 0)), (flat(61, 0.5), (0, 0, 0)), (spare, (500, 0, 0))], STILL, reserve=[2])
+    plot.before += 0.02
+    plot.launch((1.0, 2.0, 4.0), (0, 0, 0), 0.02)
+    plot.wait(2.0)
+    assert plot.held(GONE) == 0.0
+    assert plot.loose(2).sum() * 0.01 / plot.kind.bulking == pytest.approx(0.02, abs=1e-9)
+    assert plot.total() == pytest.approx(plot.before, rel=1e-12)
+
+
 def test_the_soil_of_a_new_patch_can_be_dug_again_and_the_scenery_not() -> None:
     plot = _plot()
     plot.before += 0.2

@@ -13,6 +13,7 @@ from work_cases import Work
 from plant.machines.excavator.gauges import stand
 from plant.machines.excavator.site import PIPE
 from plant.model import Status
+from plant.soil.ground import surface
 from plant.soil.heap import scatter
 from plant.soil.model import BUCKET
 
@@ -164,6 +165,38 @@ def test_a_full_truck_drives_off_and_an_empty_one_comes() -> None:
     assert (bed.heights == floor).all()
     r.reset()
     assert (r["truck.trips"], r["soil.hauled"]) == (0.0, 0.0)
+
+
+def test_soil_that_falls_on_the_land_is_where_displays_are_told() -> None:
+    """A patch in reserve is laid there: its prop says where, its grid is the ground. A reset takes it away."""
+    r = Work()
+    parcel, (volume, x, y) = r.content.soil.parcel, (0.4, 25.0, -3.0)
+    grid = next(g for g in r.plant.grids if g.name == "heap0")
+    assert r.plant.props is not None
+    prop = r.plant.props.names.index(grid.body)
+    assert r.plant.props.poses[prop].tolist() == [0.0, 0.0, -50.0, 1.0, 0.0, 0.0, 0.0]
+    stamp = r.plant.props.stamps[prop]
+    parcel.start[0], parcel.speed[0], parcel.volume[0], parcel.time[0] = (x, y, 4.0), 0.0, volume, 0.0
+    parcel.ends[:] = 0, 1
+    r.lead(3.0, {})
+    assert r["soil.air"] < 1e-9  # but for what quanta do not divide
+    assert r["soil.gone"] == 0.0
+    assert r.plant.props.stamps[prop] == stamp + 1
+    pose = r.plant.props.poses[prop].copy()
+    assert pose[:2] == pytest.approx([x, y], abs=1e-9)
+    assert pose[3:].tolist() == [1.0, 0.0, 0.0, 0.0]
+    low = grid.corner[0] + pose[0], grid.corner[1] + pose[1]
+    samples = [(16, 16), (12, 20), (25, 3)]
+    for i, j in samples:
+        at = low[0] + i * grid.spacing[0], low[1] + j * grid.spacing[1]
+        height = surface(r.content.ground, r.engine.content.scene.field, *at)[1]
+        assert grid.corner[2] + pose[2] + grid.heights[i, j] == pytest.approx(height, abs=1e-9)
+    heap = grid.heights - np.median(grid.heights)
+    bulked = volume * r.content.soil.kind.bulking
+    assert heap.sum() * grid.spacing[0] * grid.spacing[1] == pytest.approx(bulked, rel=0.05)
+    r.reset()
+    assert r.plant.props.poses[prop, 2] == -50.0
+    assert r.plant.props.stamps[prop] == stamp + 2
 
 
 def test_crowded_when_more_are_near_than_there_are_bodies_for() -> None:

@@ -1,16 +1,21 @@
 // Numbers as people read them.
 
-/** About four digits, never an exponent where a plain number will do; the width does not jump with the sign. */
+/** About four digits, millions as such, an exponent only for what is larger or smaller still. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
   let text;
   if (size === 0) text = "0";
-  else if (size >= 1e6 || size < 1e-4) text = value.toExponential(2);
+  else if (size >= 1e12 || size < 1e-4) text = value.toExponential(2);
+  else if (size >= 1e9) text = `${(value / 1e9).toPrecision(4)} G`;
+  else if (size >= 1e6) text = `${(value / 1e6).toPrecision(4)} M`;
   else text = value.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(size)))));
   return text.replace("-", "−");
 }
+
+/** A unit as it is shown: what is a pure number has none. */
+export const unitOf = ({ unit }) => (!unit || unit === "1" ? "" : unit);
 
 /** So many digits, and never a minus before nothing. */
 export function fixed(value, digits) {

@@ -11,7 +11,7 @@ const GAUGES = [
   { label: "engine", pattern: /(^|\.)engine\.(speed|rpm|revolutions)$/, unit: "rpm", range: [0, 2400], convert: { "rad/s": RPM } },
   { label: "speed", pattern: /^(?!.*(engine|wheel|swing|pump)).*(^|\.)(speed|velocity)$/, unit: "km/h", range: [-20, 20], convert: { "m/s": 3.6 } },
   { label: "load", pattern: /(bucket\.load|load\.mass|payload)$/, unit: "kg", range: [0, 2500], convert: { N: 1 / 9.81 } },
-  { label: "stability", pattern: /(^|\.)stability(\.margin)?$/, unit: "", range: [0, 1], low: 0.25 },
+  { label: "stability", pattern: /(^|\.)stability(\.margin)?$/, unit: "", range: [0, 0.5], low: 0.1 },
   { label: "pressure", pattern: /(hydraulics|pump|system)\.pressure$/, unit: "bar", range: [0, 350], convert: { Pa: 1e-5 }, high: 0.92 },
   { label: "blade", pattern: /(^|\.)blade\.(angle|height|position|stroke)$/, unit: "", range: [-0.6, 0.6], convert: { rad: DEGREES }, bar: true },
   { label: "outriggers", pattern: /(^|\.)outriggers?(_left)?\.(angle|extension|position|stroke)$/, unit: "", range: [0, 1.2], convert: { rad: DEGREES }, bar: true },
@@ -32,10 +32,10 @@ class Dial {
   constructor({ label, unit, range, low, high, convert = {} }, signal) {
     const factor = convert[signal.unit] ?? 1;
     this.factor = factor;
-    this.low = low;
-    this.high = high;
     const bounded = Number.isFinite(signal.low) && Number.isFinite(signal.high);
     this.range = bounded ? [signal.low * factor, signal.high * factor] : [...range];
+    const at = (share, otherwise) => (share === undefined ? otherwise : this.range[0] + share * (this.range[1] - this.range[0]));
+    this.usual = [at(low, -Infinity), at(high, Infinity)]; // the scale may grow, what is too little or too much does not
     this.hand = svg("path", { class: "hand" });
     this.number = svg("text", { y: 6, class: "figure" });
     const shown = unit || TURNED[signal.unit] || signal.unit || "";
@@ -51,7 +51,7 @@ class Dial {
     const share = (v) => (v - this.range[0]) / (this.range[1] - this.range[0]);
     const [from, to] = [share(Math.max(this.range[0], 0)), share(value)].sort((a, b) => a - b);
     this.hand.setAttribute("d", arc(from, Math.max(to, from + 0.008), 42));
-    this.hand.classList.toggle("warn", (this.low !== undefined && to < this.low) || (this.high !== undefined && to > this.high));
+    this.hand.classList.toggle("warn", value < this.usual[0] || value > this.usual[1]);
     write(this.number, fixed(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2));
   }
 }
@@ -81,19 +81,19 @@ class BarGauge {
 class Level {
   constructor(pitch, roll) {
     this.ground = svg("g", {}, svg("rect", { x: -80, y: 0, width: 160, height: 90, class: "ground" }), svg("line", { x1: -80, x2: 80, class: "horizon" }));
-    this.number = svg("text", { y: 16, class: "unit light" });
+    this.number = svg("text", { y: 12, class: "unit light" });
     this.pitch = pitch;
     this.roll = roll;
-    const clip = svg("clipPath", { id: "level-glass" }, svg("circle", { cy: -8, r: 36 }));
+    const clip = svg("clipPath", { id: "level-glass" }, svg("circle", { cy: -12, r: 36 }));
     this.element = el("div.gauge", { title: [pitch, roll].filter(Boolean).join(", ") },
       svg("svg", { viewBox: "-50 -50 100 88" }, clip,
         svg("g", { "clip-path": "url(#level-glass)" }, svg("rect", { x: -50, y: -50, width: 100, height: 100, class: "sky" }), this.ground),
-        svg("path", { d: "M -20 -8 H -7 L 0 -2 L 7 -8 H 20", class: "craft" }), this.number, svg("text", { y: 36, class: "label" }, "tilt")));
+        svg("path", { d: "M -20 -12 H -7 L 0 -6 L 7 -12 H 20", class: "craft" }), this.number, svg("text", { y: 36, class: "label" }, "tilt")));
   }
 
   show(node) {
     const [pitch, roll] = [this.pitch, this.roll].map((name) => (node.value(name) || 0) * DEGREES);
-    this.ground.setAttribute("transform", `translate(0 -8) rotate(${(-roll).toFixed(2)}) translate(0 ${(1.6 * pitch).toFixed(2)})`);
+    this.ground.setAttribute("transform", `translate(0 -12) rotate(${(-roll).toFixed(2)}) translate(0 ${(1.6 * pitch).toFixed(2)})`);
     write(this.number, `${fixed(pitch, 1)}° / ${fixed(roll, 1)}°`);
   }
 }

@@ -132,6 +132,11 @@ export class Bodies {
     }
   }
 
+  /** Whether panes are looked at or looked through. */
+  seeThrough(clear) {
+    this.#materials.seeThrough(clear);
+  }
+
   /** How the shapes are drawn that a signal scales. */
   get scaled() {
     return this.#scaled.map(({ mesh, signal }) => ({ signal, shown: mesh.visible, scale: mesh.scale.toArray() }));

@@ -13,6 +13,7 @@ export class Cameras {
   #last = new THREE.Vector3();
   #seat = { group: null, at: new THREE.Vector3(), turn: new THREE.Quaternion() };
   #framed = false;
+  #home = { eye: HOME.clone(), centre: new THREE.Vector3() }; // from what is followed, when the whole machine was in the picture
 
   constructor(element) {
     this.camera = new THREE.PerspectiveCamera(45, 1, 0.1, 900);
@@ -56,6 +57,7 @@ export class Cameras {
     this.orbit.target.copy(centre);
     this.camera.position.copy(centre).addScaledVector(HOME, size / 11);
     this.target(this.#last);
+    this.#home = { eye: this.camera.position.clone().sub(this.#last), centre: centre.clone().sub(this.#last) };
     this.#framed = true;
   }
 
@@ -68,8 +70,8 @@ export class Cameras {
       this.orbit.target.copy(target);
       this.camera.position.set(target.x - 0.01, target.y, target.z + 24);
     } else if (view !== "seat" && (left === "seat" || left === "top")) {
-      this.orbit.target.copy(target);
-      this.camera.position.copy(target).add(HOME);
+      this.orbit.target.copy(target).add(this.#home.centre);
+      this.camera.position.copy(target).add(this.#home.eye);
     }
     this.#open();
     this.orbit.enabled = view !== "seat";

@@ -2,7 +2,7 @@
 // forces stand first.
 
 import { el, write } from "../app/dom.js";
-import { number } from "../app/format.js";
+import { number, unitOf } from "../app/format.js";
 
 const FORCE = /(force|pull|torque|pressure|load|moment)/i;
 const ABOUT = 150; // [ms] between refreshed numbers
@@ -54,9 +54,10 @@ export class Card {
     ["roll", "pitch", "yaw"].forEach((axis, k) => this.#row(this.place, axis, "°", () => turns(pose().q)[k].toFixed(2)));
     const signals = signalsOf(name, this.#node.signals, this.#stage.bodies.frames);
     signals.sort((a, b) => FORCE.test(b.name) - FORCE.test(a.name));
-    for (const { name: signal, unit } of signals) {
+    for (const given of signals) {
+      const signal = given.name;
       const label = signal.startsWith(`${name}.`) ? signal.slice(name.length + 1) : signal;
-      this.#row(this.list, label, unit ?? "", () => number(this.#node.value(signal)), FORCE.test(signal));
+      this.#row(this.list, label, unitOf(given), () => number(this.#node.value(signal)), FORCE.test(signal));
     }
     this.list.hidden = signals.length === 0;
     this.#written = 0;

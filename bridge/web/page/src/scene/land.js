@@ -4,6 +4,8 @@
 import * as THREE from "three";
 import { PATCH, grain } from "./soil.js";
 
+const EVERY = 10; // [m] between the lines on ground that is not level
+
 const FAR = 400; // [m]
 const TUCKED = 0.12; // [m] that the land reaches under the rim of the grid
 const PLAIN = [0.5, 0.47, 0.41];
@@ -16,6 +18,19 @@ function lines(size, step, colour, opacity) {
   grid.material.depthWrite = false;
   grid.raycast = () => {};
   return grid;
+}
+
+/** Lines at whole multiples of EVERY on a grid as it lies now; over what is dug later they stay where they are. */
+function draped({ nx, ny, corner, spacing, heights }) {
+  const points = [];
+  const put = (i, j) => points.push(corner[0] + i * spacing[0], corner[1] + j * spacing[1], corner[2] + heights[i * ny + j] + 0.04);
+  const at = (k) => Array.from({ length: 1000 }, (_, n) => Math.round(((Math.ceil(corner[k] / EVERY) + n) * EVERY - corner[k]) / spacing[k]));
+  for (const i of at(0).filter((sample) => sample < nx)) for (let j = 0; j + 1 < ny; j++) [put(i, j), put(i, j + 1)];
+  for (const j of at(1).filter((sample) => sample < ny)) for (let i = 0; i + 1 < nx; i++) [put(i, j), put(i + 1, j)];
+  const geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+  const made = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: 0x22282c, transparent: true, opacity: 0.3, depthWrite: false }));
+  made.raycast = () => {};
+  return made;
 }
 
 const LIT = 0.9; // of the light that level ground gives back: what a material without lights is given
@@ -38,19 +53,19 @@ export class Land {
     });
     this.group.clear();
     const area = ({ nx, ny, spacing }) => nx * ny * spacing[0] * spacing[1];
-    const hole = [...grids].sort((a, b) => area(b) - area(a))[0];
+    const hole = grids.filter(({ body }) => !body).sort((a, b) => area(b) - area(a))[0];
     const flat = planes.find(({ q = [1, 0, 0, 0] }) => Math.abs(q[0]) > 0.999);
-    const z = hole ? hole.rim() - 0.015 : (flat?.p?.[2] ?? 0);
-    const ground = new THREE.Mesh(this.#surface(hole), this.#material(hole?.colour ?? flat?.colour ?? PLAIN));
+    const z = hole ? hole.edge() - 0.015 : (flat?.p?.[2] ?? 0);
+    const ground = new THREE.Mesh(this.#surface(hole), this.#material(hole?.rim ?? hole?.colour ?? flat?.colour ?? PLAIN));
     ground.position.z = z;
     ground.receiveShadow = true;
     ground.userData.ground = "land";
     this.group.add(ground);
     if (hole) this.group.add(this.#skirt(hole, z));
     this.rules = new THREE.Group();
-    this.rules.add(lines(200, 10, 0x22282c, 0.22));
-    if (!hole) this.rules.add(lines(40, 1, 0x22282c, 0.14));
-    this.rules.position.z = z + 0.03;
+    if (hole) this.rules.add(draped(hole));
+    else this.rules.add(lines(200, 10, 0x22282c, 0.22), lines(40, 1, 0x22282c, 0.14));
+    this.rules.position.z = hole ? 0 : z + 0.03;
     this.rules.visible = this.shown;
     this.group.add(this.rules);
   }
@@ -82,7 +97,7 @@ export class Land {
   }
 
   /** From the rim of the grid down (or up) to the land, so that no sky shows through. */
-  #skirt({ nx, ny, corner, spacing, heights, colour }, z) {
+  #skirt({ nx, ny, corner, spacing, heights, colour, rim: verge }, z) {
     const rim = [];
     for (let i = 0; i < nx; i++) rim.push([i, 0]);
     for (let j = 1; j < ny; j++) rim.push([nx - 1, j]);
@@ -99,7 +114,7 @@ export class Land {
     geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
     geometry.setIndex(index);
     geometry.computeVertexNormals();
-    const color = new THREE.Color().setRGB(...colour, THREE.SRGBColorSpace).multiplyScalar(0.8);
+    const color = new THREE.Color().setRGB(...(verge ?? colour), THREE.SRGBColorSpace).multiplyScalar(0.8);
     return new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ color, side: THREE.DoubleSide }));
   }
 }

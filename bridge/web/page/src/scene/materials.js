@@ -8,10 +8,13 @@ const FINISHES = {
   rubber: { roughness: 0.92, metalness: 0.0 },
   glass: { roughness: 0.04, metalness: 0.1, transparent: true, opacity: 0.3, depthWrite: false },
   soil: { roughness: 1.0, metalness: 0.0 },
+  grass: { roughness: 1.0, metalness: 0.0 },
   rock: { roughness: 0.9, metalness: 0.0 },
   wood: { roughness: 0.8, metalness: 0.0 },
   concrete: { roughness: 0.85, metalness: 0.0 },
 };
+
+const CLEAR = 0.07; // opacity of panes for who sits behind them
 
 /** The colour of an entry that names none. */
 export const PLAIN = [0.9, 0.62, 0];
@@ -49,6 +52,11 @@ export class Materials {
       this.#made.set(key, material);
     }
     return material;
+  }
+
+  /** Panes from outside, or from right behind them. */
+  seeThrough(clear) {
+    for (const [key, material] of this.#made) if (key.startsWith("glass")) material.opacity = clear ? CLEAR : FINISHES.glass.opacity;
   }
 
   dispose() {

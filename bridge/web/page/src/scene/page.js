@@ -23,7 +23,13 @@ export class CameraButtons {
     this.show();
   }
 
+  /** Called with each picture: not only these buttons choose. */
+  update() {
+    if (this.shown !== this.stage.cameras.view) this.show();
+  }
+
   show() {
+    this.shown = this.stage.cameras.view;
     VIEWS.forEach((view, k) => {
       const why = view === "seat" && !this.stage.cameras.hasSeat ? "this machine has neither a seat nor a cab" : "";
       enable(this.buttons[k], why);
@@ -88,6 +94,7 @@ export class ViewerPage {
 
   update(now) {
     this.card.update(now);
+    this.cameras.update();
     this.time.update();
   }
 }

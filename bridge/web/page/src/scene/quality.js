@@ -7,6 +7,8 @@
 
 const SLOW = { card: 60, plain: 130 }; // [ms] between pictures that is too much
 const FAST = { card: 24, plain: 60 }; // [ms] that leaves room for more
+const BEGUN = 12; // pictures before the first is judged
+const JUDGED = 10; // pictures that are judged together
 const PIXELS = [2, 1, 0.8, 0.65, 0.5, 0.4]; // of the picture per pixel of the page
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 
@@ -22,10 +24,10 @@ function inSoftware() {
 
 export class Quality {
   #renderer = null;
-  #interval = 30; // [ms] smoothed
   #last = 0;
   #count = 0;
   #since = 0; // pictures at this level
+  #spent = 0; // [ms] on the last of them, those that are counted
 
   constructor() {
     this.full = new URLSearchParams(location.search).get("quality") === "full";
@@ -45,25 +47,29 @@ export class Quality {
   }
 
   #apply() {
-    this.#since = 0;
+    this.#since = this.#spent = 0;
     this.#renderer.setPixelRatio(Math.min(PIXELS[this.level], devicePixelRatio));
   }
 
   /** Before a picture, because a new resolution empties the canvas. */
   before() {
     const now = performance.now();
-    if (this.#last) this.#interval += 0.15 * (Math.min(now - this.#last, 1000) - this.#interval);
+    if (this.#last) this.#adapt(Math.min(now - this.#last, 1000));
     this.#last = now;
-    this.#adapt();
     this.#renderer.shadowMap.autoUpdate = this.shadowEvery === 1;
     if (this.#count++ % this.shadowEvery === 0) this.#renderer.shadowMap.needsUpdate = true;
   }
 
-  #adapt() {
-    if (this.full || ++this.#since < (this.plain ? 5 : 10)) return;
+  /** By the mean of JUDGED pictures in a row at this resolution. The first of all are those that shaders are compiled for. */
+  #adapt(interval) {
+    if (this.full || this.#count < BEGUN) return;
+    this.#spent += interval;
+    if (++this.#since % JUDGED) return;
     const kind = this.plain ? "plain" : "card";
-    if (this.#interval > SLOW[kind] && this.level < PIXELS.length - 1) this.level++;
-    else if (this.#interval < FAST[kind] && this.#since > 200 && this.level > this.best) this.level--;
+    const mean = this.#spent / JUDGED;
+    this.#spent = 0;
+    if (mean > SLOW[kind] && this.level < PIXELS.length - 1) this.level++;
+    else if (mean < FAST[kind] && this.#since > 200 && this.level > this.best) this.level--;
     else return;
     this.#apply();
   }

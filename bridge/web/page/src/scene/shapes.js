@@ -5,6 +5,7 @@ import * as THREE from "three";
 import { RoundedBoxGeometry } from "three/examples/jsm/geometries/RoundedBoxGeometry.js";
 import { mergeGeometries } from "three/examples/jsm/utils/BufferGeometryUtils.js";
 import { PLAIN } from "./materials.js";
+import { mottle } from "./soil.js";
 
 const upright = (geometry) => geometry.rotateX(Math.PI / 2);
 
@@ -122,6 +123,7 @@ export function mergedMesh(entries, material, surfaces, plain) {
     part.setAttribute("color", new THREE.BufferAttribute(colours(entry.colour ?? PLAIN, position.count), 3));
     part.setIndex(given.index ? given.index.clone() : [...Array(position.count).keys()]);
     parts.push(part.applyMatrix4(frame.matrix));
+    if (entry.finish === "grass") meadow(part.attributes);
     if (entry.kind !== "mesh") given.dispose(); // surfaces are shared
   }
   return parts.length ? shadowed(new THREE.Mesh(mergeGeometries(parts), material)) : null;
@@ -133,6 +135,16 @@ function colours(colour, count) {
   const out = new Float32Array(3 * count);
   for (let k = 0; k < out.length; k += 3) out.set([r, g, b], k);
   return out;
+}
+
+/** Lighter and darker, yellower and greener, in spots of several sizes: land is never of one colour. */
+function meadow({ position, color }) {
+  for (let v = 0; v < position.count; v++) {
+    const [x, y] = [position.getX(v), position.getY(v)];
+    const [wide, narrow] = [mottle(x / 9, y / 9), mottle(x / 2.3, y / 2.3)];
+    const [light, dry] = [1 + 0.2 * wide + 0.12 * narrow, 0.12 * wide - 0.08 * narrow];
+    color.setXYZ(v, color.getX(v) * light * (1 + 2 * dry), color.getY(v) * light * (1 + 0.5 * dry), color.getZ(v) * light * (1 - dry));
+  }
 }
 
 /** Put an object where its entry says: q is w x y z there, x y z w here. */

@@ -8,6 +8,7 @@ const SIDE = 256;
 export const PATCH = 5;
 
 let texture = null;
+let mottles = null;
 
 /** Grain that repeats: values about white that multiply the colour, in clumps of several sizes. */
 export function grain() {
@@ -48,6 +49,13 @@ function lattice(cells, seed) {
     const at = (p, q) => values[(p % cells) * cells + (q % cells)];
     return (1 - a) * ((1 - b) * at(i, j) + b * at(i, j + 1)) + a * ((1 - b) * at(i + 1, j) + b * at(i + 1, j + 1));
   };
+}
+
+/** Light and dark spots some metres wide, -1 to 1, anywhere on the ground; for who has no room for grain. */
+export function mottle(x, y) {
+  mottles ??= [lattice(64, 3), lattice(64, 11)];
+  const at = (layer, size) => layer((((x / size) % 64) + 64) % 64 / 64, (((y / size) % 64) + 64) % 64 / 64);
+  return at(mottles[0], 2.7) + at(mottles[1], 0.7) - 1;
 }
 
 const linear = (c) => c * c * (0.3 * c + 0.7); // near enough to sRGB's curve

@@ -33,8 +33,8 @@ export class Stage {
     this.scene = new THREE.Scene();
     this.sky = new Sky(this.scene, this.renderer, this.quality);
     this.land = new Land(this.scene, this.quality.plain);
-    this.terrain = new Terrain(this.scene, this.quality.stride);
     this.bodies = new Bodies(this.scene, this.sky.reflections, this.quality.plain);
+    this.terrain = new Terrain(this.scene, this.bodies, this.quality.stride);
     this.arrows = new Arrows(this.scene);
     this.frames = new Frames();
     this.trails = new Trails(this.scene);
@@ -117,6 +117,7 @@ export class Stage {
   draw() {
     if (!this.renderer) return;
     this.cameras.update(this.bodies);
+    this.bodies.seeThrough(this.cameras.view === "seat");
     this.sky.follow(this.cameras.target(), this.cameras.camera);
     this.quality.before();
     this.renderer.render(this.scene, this.cameras.camera);

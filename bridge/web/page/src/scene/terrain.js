@@ -4,11 +4,14 @@
 
 import * as THREE from "three";
 import { decodeTerrain, metres } from "../link/decode.js";
-import { PATCH, grain, tint } from "./soil.js";
+import { PATCH, grain, mottle, tint } from "./soil.js";
 
 const FRESH = 25; // [s] that soil looks moist after it was moved
 const NEAR = [3, 8]; // samples away that the sky is looked for
 const STIRRED = 0.002; // [m] that a sample must move to look moist
+const SPOTS = 0.07; // how much lighter or darker the spots of the ground are
+const VERGE = [0.6, 3.2]; // [m] from the rim between which what grows around the grid thins out
+const BARE = 0.004; // [m] of soil that is seen on a floor
 
 const WAYS = [1, 0, 1, 1, 0, 1, -1, 1, -1, 0, -1, -1, 0, -1, 1, -1]; // the eight ways to look
 
@@ -20,20 +23,47 @@ class Grid {
   #dirty = new Set(); // tiles with samples that moved
   #moist = new Set(); // tiles whose colour is still drying
 
-  constructor({ name, nx, ny, corner, spacing, tile = 16, colour }, stride) {
-    Object.assign(this, { name, nx, ny, corner, spacing, tile, colour, stride });
+  /** `rim`: the colour of what grows around it; `floor`: that of what it lies on, where there is no soil. */
+  constructor({ name, nx, ny, corner, spacing, tile = 16, colour, rim, floor, body = "" }, stride) {
+    Object.assign(this, { name, nx, ny, corner, spacing, tile, colour, rim, floor, body, stride });
     this.tilesX = Math.ceil(nx / tile);
     this.tilesY = Math.ceil(ny / tile);
     this.units = new Int32Array(nx * ny); // heights above the corner as on the wire, x slow, y fast: exact for ever
     this.heights = new Float32Array(nx * ny); // [m] the same
     this.first = null; // heights as they came first: what was there before anybody dug
     this.moved = new Float32Array(nx * ny).fill(-1e9); // [s] when a sample moved last
+    this.#sow();
     this.start = new Int32Array(this.tilesX * this.tilesY + 1); // first vertex of each tile
     for (let t = 0; t + 1 < this.start.length; t++) {
       this.start[t + 1] = this.start[t] + this.#width(t) * this.#depth(t);
       this.#dirty.add(t); // ground that is level is never sent
     }
     this.mesh = this.#build();
+  }
+
+  /** What is always the same about the colour of a sample: spots, and how much grows there. */
+  #sow() {
+    const { nx, ny, corner, spacing } = this;
+    this.spots = new Float32Array(nx * ny);
+    this.grown = new Float32Array(this.rim ? nx * ny : 0);
+    for (let i = 0, k = 0; i < nx; i++) {
+      for (let j = 0; j < ny; j++, k++) {
+        this.spots[k] = mottle(corner[0] + i * spacing[0], corner[1] + j * spacing[1]);
+        if (!this.rim) continue;
+        const inside = Math.min(Math.min(i, nx - 1 - i) * spacing[0], Math.min(j, ny - 1 - j) * spacing[1]);
+        const far = (inside - VERGE[0]) / (VERGE[1] - VERGE[0]) + 0.55 * this.spots[k] * Math.min(1, inside);
+        this.grown[k] = 1 - Math.min(1, Math.max(0, far));
+      }
+    }
+  }
+
+  /** The colour of a sample before light and moisture, into `out`. */
+  #paint(out, k, change) {
+    const soil = this.floor && this.heights[k] < BARE ? this.floor : this.colour;
+    const grown = this.rim ? this.grown[k] * (1 - Math.min(1, 20 * Math.abs(change))) : 0;
+    const spot = 1 + (soil === this.floor ? 0 : SPOTS * this.spots[k]);
+    for (let c = 0; c < 3; c++) out[c] = spot * (soil[c] + (grown ? grown * (this.rim[c] - soil[c]) : 0));
+    return out;
   }
 
   #width(t) {
@@ -75,7 +105,10 @@ class Grid {
       new THREE.Vector3(corner[0] + 0.5 * nx * spacing[0], corner[1] + 0.5 * ny * spacing[1], corner[2]),
       Math.hypot(nx * spacing[0], ny * spacing[1]),
     );
-    const mesh = new THREE.Mesh(geometry, new THREE.MeshLambertMaterial({ vertexColors: true, map: this.stride > 1 ? null : grain() }));
+    const material = new THREE.MeshLambertMaterial({ vertexColors: true, map: this.stride > 1 ? null : grain() });
+    // One that is laid on other ground has its very surface where there is no soil: there the other is seen.
+    if (this.body) Object.assign(material, { polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 4 });
+    const mesh = new THREE.Mesh(geometry, material);
     mesh.receiveShadow = true;
     mesh.userData.ground = this.name;
     return mesh;
@@ -169,6 +202,7 @@ class Grid {
   #shade(t, now) {
     const { heights, ny, nx, spacing, first } = this;
     const { normal, color } = this.mesh.geometry.attributes;
+    const paint = [0, 0, 0];
     let moist = false;
     this.#each(t, (k, v, i, j) => {
       const [w, e] = [i > 0 ? ny : 0, i < nx - 1 ? ny : 0];
@@ -179,7 +213,8 @@ class Grid {
       normal.setXYZ(v, x * long, y * long, long);
       const wet = Math.max(0, 1 - (now - this.moved[k]) / FRESH);
       moist ||= wet > 0;
-      tint(color.array, 3 * v, this.colour, long, first ? heights[k] - first[k] : 0, wet, heights[k], this.#shut(i, j));
+      const change = first && !this.body ? heights[k] - first[k] : 0;
+      tint(color.array, 3 * v, this.#paint(paint, k, change), long, change, wet, heights[k], this.#shut(i, j));
     });
     this.#upload("normal", t);
     this.#upload("color", t);
@@ -214,13 +249,19 @@ class Grid {
     }
   }
 
+  /** Lie where a body or a prop is; nowhere as long as nobody has said where that is. */
+  ride(group) {
+    this.mesh.visible = group?.visible ?? false;
+    if (group) this.mesh.position.copy(group.position);
+  }
+
   /** Sum of all heights above the corner [m]. */
   sum() {
     return metres(this.units.reduce((sum, h) => sum + h, 0));
   }
 
   /** Mean height of the rim [m], where the land around begins. */
-  rim() {
+  edge() {
     const { heights, nx, ny } = this;
     let [sum, count] = [0, 0];
     for (let i = 0; i < nx; i++) [sum, count] = [sum + heights[i * ny] + heights[i * ny + ny - 1], count + 2];
@@ -240,8 +281,9 @@ export class Terrain {
   #dried = 0;
 
   /** `stride`: of how many samples along each side one is drawn; with more than one, without grain. */
-  constructor(scene, stride) {
+  constructor(scene, bodies, stride) {
     this.scene = scene;
+    this.bodies = bodies;
     this.stride = stride;
     this.grids = [];
     this.complete = false; // whether every grid has come in full
@@ -264,7 +306,10 @@ export class Terrain {
     const now = performance.now() / 1e3;
     const dry = now - this.#dried > 1;
     if (dry) this.#dried = now;
-    for (const grid of this.grids) grid.update(now, dry);
+    for (const grid of this.grids) {
+      grid.update(now, dry);
+      if (grid.body) grid.ride(this.bodies.byName.get(grid.body));
+    }
   }
 
   /** The first state has come, and before it every grid in full. */

@@ -4,7 +4,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { el, write } from "../app/dom.js";
-import { number } from "../app/format.js";
+import { number, unitOf } from "../app/format.js";
 
 const COLOURS = ["#f2b02e", "#58c7f3", "#35c98b", "#ff7d5c", "#d98cc0", "#f0e442", "#8fa8ff", "#b7c2cc"];
 const AXIS = { stroke: "#8f9ca9", grid: { stroke: "#232b34", width: 1 }, ticks: { stroke: "#2a333d", width: 1 }, font: "11px system-ui" };
@@ -95,7 +95,7 @@ export class Plot {
       return value;
     });
     this.legend.replaceChildren(...this.names.map((name, k) =>
-      el("span.entry", { title: name }, el("span", {}, name), this.values[k], el("small", {}, this.node.signals[this.node.index.get(name)]?.unit ?? ""),
+      el("span.entry", { title: name }, el("span", {}, name), this.values[k], el("small", {}, unitOf(this.node.signals[this.node.index.get(name)] ?? {})),
         el("button.quiet", { title: `Take ${name} away`, "aria-label": `Take ${name} away`, onclick: () => this.remove(name) }, "✕"))));
   }
 

@@ -1,7 +1,7 @@
 // The signals as a tree by the dots in their names, with their newest values; searched by parts of names.
 
 import { el, write } from "../app/dom.js";
-import { number } from "../app/format.js";
+import { number, unitOf } from "../app/format.js";
 import { DRAGGED } from "./plot.js";
 
 export class Tree {
@@ -48,7 +48,7 @@ export class Tree {
           event.dataTransfer.setData(DRAGGED, signal.name);
           event.dataTransfer.effectAllowed = "copy";
         },
-      }, el(`i.kind.${signal.group}`), el("span", {}, signal.name.slice(dot + 1)), value, el("small", {}, signal.unit ?? ""));
+      }, el(`i.kind.${signal.group}`), el("span", {}, signal.name.slice(dot + 1)), value, el("small", {}, unitOf(signal)));
       row.dataset.signal = signal.name;
       group(dot < 0 ? "" : signal.name.slice(0, dot)).append(row);
       this.#leaves.push({ signal, row, value, words: signal.name.toLowerCase() });

@@ -3,7 +3,7 @@
 import { svg } from "../app/dom.js";
 import { microseconds } from "../app/format.js";
 
-const [WIDE, HIGH, LEFT, BOTTOM] = [640, 250, 46, 26];
+const [WIDE, HIGH, LEFT, RIGHT, BOTTOM] = [640, 250, 46, 24, 26];
 
 export class Histogram {
   #edges = [];
@@ -21,7 +21,7 @@ export class Histogram {
     this.total = new Array(edges.length + 1).fill(0);
     this.element.replaceChildren();
     const places = this.total.length;
-    this.step = (WIDE - LEFT - 8) / places;
+    this.step = (WIDE - LEFT - RIGHT) / places;
     for (let decade = 1; decade <= 1e5; decade *= 10) {
       const k = edges.findIndex((edge) => edge >= 0.99 * decade);
       if (k < 0) continue;
@@ -53,7 +53,7 @@ export class Histogram {
     this.axis.replaceChildren();
     for (let d = 0; d <= decades; d += decades > 5 ? 2 : 1) {
       const y = HIGH - BOTTOM - height(10 ** d);
-      this.axis.append(svg("line", { x1: LEFT, x2: WIDE - 8, y1: y, y2: y, class: "rule" }), this.#text(label(10 ** d), LEFT - 6, y + 4, "end"));
+      this.axis.append(svg("line", { x1: LEFT, x2: WIDE - RIGHT, y1: y, y2: y, class: "rule" }), this.#text(label(10 ** d), LEFT - 6, y + 4, "end"));
     }
     const draw = (bars, values, when) => bars.forEach((rectangle, k) => {
       const h = height(values[k]);

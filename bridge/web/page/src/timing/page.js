@@ -117,7 +117,7 @@ export class TimingPage {
       legend: { show: false },
       cursor: { drag: { x: false, y: false } },
       scales: { x: { time: false, range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { distr: 3 } },
-      axes: [{ ...AXIS, size: 26, values: (_, splits) => splits.map((s) => `${s - this.#second + 1} s`) }, { ...AXIS, size: 58, values: (_, splits) => splits.map((us) => (us ? microseconds(us).replace(/\.0+ /, " ") : "")) }],
+      axes: [{ ...AXIS, size: 26, splits: (_, __, low, high, step) => backFrom(high, low, step), values: (_, splits) => splits.map((s) => `${s - this.#second + 1} s`) }, { ...AXIS, size: 58, values: (_, splits) => splits.map((us) => (us ? microseconds(us).replace(/\.0+ /, " ") : "")) }],
       series: [{}, ...LINES.map(([label, stroke]) => ({ label, stroke, width: 1.5, points: { show: false } }))],
     }, this.#history, this.chart);
   }
@@ -126,3 +126,6 @@ export class TimingPage {
     this.#fit();
   }
 }
+
+/** Marks at whole steps before now, the last second on the right. */
+const backFrom = (now, first, step) => Array.from({ length: Math.floor((now - first) / step) + 1 }, (_, k) => now - k * step).reverse();
