@@ -69,8 +69,11 @@ class Cab:
             raise Refused("refused", who)
         if seq <= self._page_seq:
             raise Refused("replayed", f"cab.seq must be above {self._page_seq}")
-        self._page_seq = seq
         now = time.monotonic()
+        if self._is_silent(now):  # what comes now may be young, and held up by the same line
+            self._free_seat()
+            raise Refused("refused", "the controls were lost, as nothing was heard of this page")
+        self._page_seq = seq
         if self._late(now, at):
             self.dropped += 1
             return
@@ -169,12 +172,19 @@ class Cab:
         if refusal and refusal != self.trouble:
             self.trouble = refusal
             self._tell()
-        if time.monotonic() - self._heard > SILENT_S:
-            self.release(self.holder, f"silent for {SILENT_S:g} s")
+        if self._is_silent(time.monotonic()):
+            self._free_seat()
         elif not self._feed.up:
             self.release(self.holder, "the node is gone")
         elif self.ready and self._feed.stand_in and self._feed.stand_in_since(self._taken):
             self.release(self.holder, f"the {self._feed.stand_in} was put in")
+
+    def _is_silent(self, now: float) -> bool:
+        return now - self._heard > SILENT_S
+
+    def _free_seat(self) -> None:
+        """Of a page that has been silent for too long, whoever notices it first."""
+        self.release(self.holder, f"silent for {SILENT_S:g} s")
 
     def _drain(self, socket: zmq.Socket[bytes]) -> str:
         """Throw away the states that the lane sends; the last refusal, if there is one."""

@@ -3,11 +3,15 @@
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from support import wait_for
 from web_node import STALE_MS, Digger, digging, opened
 from web_page import FakePage
+
+from bridge.requests import Refused, Role
+from bridge.web.cab import SILENT_S, Cab
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +169,28 @@ def test_old_inputs_are_refused(page, digger):
     hand.hold(lambda: "above" in page.last("cab")["why"], "a refusal")
     assert value(digger, "dig.lift") == 1.0
     page.say(cab=None)
+
+
+def test_who_was_silent_for_too_long_is_refused_before_anybody_looks(monkeypatch):
+    """What a line held up may be young when it arrives: the page went on for a while without being heard."""
+    now, told, noted = [100.0], [], []
+    monkeypatch.setattr("bridge.web.cab.time", SimpleNamespace(monotonic=lambda: now[0]))
+    nowhere = "tcp://127.0.0.1:1"
+    feed = SimpleNamespace(
+        endpoint=nowhere, lane={"endpoint": nowhere}, key=None, channels=["lift"], up=True, stand_in="", hello={}
+    )
+    cab = Cab(feed, lambda: told.append(cab.holder), lambda _, what: noted.append(what))
+    page = object()
+    try:
+        cab.drive(page, "here", Role.OPERATE, "take")
+        for k, moment in enumerate((100.0, 100.9, 101.9)):  # each within a second of the one before
+            now[0] = moment
+            cab.drive(page, "here", Role.OPERATE, {"seq": k, "at": moment, "values": [1.0]})
+        now[0] += SILENT_S + 0.01
+        with pytest.raises(Refused, match="nothing was heard of this page"):
+            cab.drive(page, "here", Role.OPERATE, {"seq": 3, "at": now[0] - 0.1, "values": [1.0]})
+        with pytest.raises(Refused, match="were not taken"):
+            cab.drive(page, "here", Role.OPERATE, {"seq": 4, "at": now[0], "values": [1.0]})
+        assert (told, noted) == ([page, None], ["taken", "silent for 1 s"])
+    finally:
+        cab.close()
