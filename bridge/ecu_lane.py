@@ -39,6 +39,7 @@ from hilnode.row import Col, Schema, State
 
 POLL_S = 50e-6  # between two looks at the ring once a row is due
 SLOW_POLL_S = 1e-3  # when no row is due: a message wakes the lane at once, whatever it waits for
+IDLE_POLL_S = 10e-3  # when nobody is there to be told of rows
 PATIENCE_NS = 20_000_000  # without a row for so long: none is due
 LOOK_NS = 10_000_000  # between two looks at the node and its watchdog
 REPORT_NS = 200_000_000  # between two reports on each line
@@ -127,6 +128,8 @@ class EcuLane:
 
     def _pause(self, moment: int) -> float:
         """How long a wait for messages may be, so that the next row is not missed [s]."""
+        if not self._by_identity:
+            return IDLE_POLL_S
         if self._lockstep:
             return POLL_S if any(s.goal for s in self.seats) else SLOW_POLL_S
         if moment - self._row_at > PATIENCE_NS:
