@@ -27,6 +27,7 @@ from bridge.row_recorder import RowRecorder
 from bridge.run_file import Run
 from hilnode.control import Control, Word
 from hilnode.lockfree.ring import Ring
+from hilnode.lockfree.segment import Segment
 from hilnode.row import Col, State
 from hilnode.tick.layout import EVENT_WIDTH, Event
 
@@ -49,6 +50,11 @@ class Killer:
         fake = {"open": self._open, "pwrite": self._pwrite, "ftruncate": self._ftruncate, "fdatasync": self._fdatasync}
         mine = SimpleNamespace(**{k: getattr(os, k) for k in dir(os) if not k.startswith("__")} | fake)
         monkeypatch.setattr("bridge.mcap_file.os", mine)
+        self._attached: list[Segment] = []
+        attach = Segment.attach
+        monkeypatch.setattr(
+            Segment, "attach", lambda *a, **k: self._attached.append(attach(*a, **k)) or self._attached[-1]
+        )
 
     def arm(self, at: int) -> None:
         self.at, self.moments = at, 0
@@ -85,6 +91,9 @@ class Killer:
             with contextlib.suppress(OSError):
                 os.close(fd)
         self._opened.clear()
+        for segment in self._attached:
+            segment.close()
+        self._attached.clear()
 
 
 @pytest.fixture
@@ -176,6 +185,7 @@ def test_it_goes_on_after_a_kill_at_every_step(tmp_path, world, killer):
         killer.bury()
         killer.arm(-1)
         live(world)
+        killer.bury()
         check(world, tmp_path)
 
 
@@ -195,6 +205,7 @@ def test_it_goes_on_after_kills_of_those_that_went_on(tmp_path, world, killer):
                 continue
             break
         assert kills
+        killer.bury()
         check(world, tmp_path)
         world.close()
         (tmp_path / "rows.mcap").unlink()
