@@ -259,7 +259,7 @@ def draw(
         -small * 10.0 ** rng.uniform(-4.0, -1.0, count),
     )
     rows = np.arange(count)
-    for _ in range(4 if one.kind <= Kind.LINK else 12):  # what got into another part of a hollow shape is moved on
+    for _ in range(12 if other.kind == Kind.MESH else 4):  # what got into another part of a hollow shape is moved on
         distance, normal = truth(places.taken(rows))[:2]
         if one.kind > Kind.LINK:  # how deep two meshes are in each other nobody knows
             distance = np.where(distance > 0.0, distance, -0.3 * small[rows])
