@@ -32,10 +32,11 @@ def die_with_terminal() -> None:
     """From now on the end of the terminal is the end of the process.
 
     The kernel sees to that only where it is the controlling terminal; elsewhere a screen that nobody sees would be
-    drawn for ever.
+    drawn for ever, and so it would be under `nohup`.
     """
     if not sys.stdin.isatty():
         return
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     gone = select.poll()
     gone.register(sys.stdin.fileno(), 0)  # a hang-up is told in any case
 

@@ -259,10 +259,15 @@ def in_a_terminal(endpoint: str, slave: int) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def test_a_terminal_that_is_gone_ends_it():
+@pytest.mark.parametrize("started", [signal.SIG_DFL, signal.SIG_IGN], ids=["plainly", "under nohup"])
+def test_a_terminal_that_is_gone_ends_it(started):
     """Whether there is a node or not: a connection that drops must not leave a monitor behind that draws for ever."""
     master, slave = pty.openpty()
-    process = in_a_terminal("tcp://127.0.0.1:9", slave)
+    usual = signal.signal(signal.SIGHUP, started)  # which it inherits
+    try:
+        process = in_a_terminal("tcp://127.0.0.1:9", slave)
+    finally:
+        signal.signal(signal.SIGHUP, usual)
     os.close(slave)
     try:
         assert os.read(master, 1)  # it has begun to draw
