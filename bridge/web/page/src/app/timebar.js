@@ -5,12 +5,14 @@ import { moment, number } from "./format.js";
 
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2];
 const STEPS = [1, 10, 100];
+const UNDER_WAY = 500; // [ms] after a choice was taken that somebody may still tell of the one before
 
 export class TimeBar {
   #node;
   #toasts;
   #scrubbing = false;
   #sought = 0;
+  #chosen = -Infinity; // [ms] until when the speed that is shown is the one that was just chosen here
 
   constructor(node, toasts) {
     this.#node = node;
@@ -73,16 +75,18 @@ export class TimeBar {
   /** How fast it goes, either way; a speed that somebody else has chosen becomes a choice of its own. */
   #showSpeed(speed) {
     const size = Math.abs(speed);
-    if (!(size > 0)) return;
+    if (!(size > 0) || performance.now() < this.#chosen) return;
     const near = [...this.speed.options].find(({ value }) => Math.abs(Number(value) / size - 1) < 1e-3);
     const option = near ?? el("option", { value: size }, `${number(size)}×`);
     if (!near) this.speed.append(option);
     this.speed.value = option.value;
   }
 
-  #speed() {
+  async #speed() {
     const way = this.#node.hello?.replay && this.replay?.speed < 0 ? -1 : 1;
-    this.#toasts.attempt(this.#node.ask("speed", { value: way * Number(this.speed.value) }));
+    this.#chosen = Infinity;
+    const answer = await this.#toasts.attempt(this.#node.ask("speed", { value: way * Number(this.speed.value) }));
+    this.#chosen = answer === null ? -Infinity : performance.now() + UNDER_WAY;
   }
 
   /** A plant cannot be reset while it runs: then it is disarmed first, and runs again afterwards. */

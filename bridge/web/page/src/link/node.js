@@ -111,7 +111,7 @@ export class Node {
   }
 
   #heed(status) {
-    const { forced = [], speed = 1, parameters = {} } = status;
+    const { forced = [], speed, parameters = {} } = status; // who tells no speed has not changed it
     this.status = { ...status, speed, parameters, forced: new Set(Array.isArray(forced) ? forced : Object.keys(forced)) };
     this.bus.tell("status", this.status);
   }
