@@ -83,12 +83,16 @@ class Daq(Driver):
         self._due = self._fresh_at = time.monotonic()
 
     def close(self) -> None:
+        """Whoever reads or writes just now ends that first, and finds nothing the next time.
+
+        Otherwise a thread that reads over and over would have the lock again before this one.
+        """
+        readers, self._readers = self._readers, []
+        writers, self._writers = self._writers, []
         with self._reading:
-            readers, self._readers = self._readers, []
             for job in readers:
                 job.close()
         with self._writing:
-            writers, self._writers = self._writers, []
             for out in writers:
                 out.close()
         if self._link is not None:
