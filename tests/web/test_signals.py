@@ -7,6 +7,7 @@ import itertools
 import pytest
 from browser import Browser, Page
 from fake_node import FakeNode
+from support import wait_for
 
 pytestmark = [pytest.mark.web, pytest.mark.timeout(240)]
 
@@ -51,9 +52,8 @@ def test_a_signal_is_found_and_plotted_by_keyboard_and_dragged(opened: Page, fak
         })()"""
     )
     opened.wait("document.querySelectorAll('.plot')[1].textContent.includes('tilt.roll')")
-    page = fake.pages[0]
-    opened.wait("hilnode.frame > 0")
-    assert {"excavator.engine.speed", "excavator.tilt.roll"} <= set(page.watch)
+    page, asked = fake.pages[0], {"excavator.engine.speed", "excavator.tilt.roll"}
+    wait_for(lambda: asked <= set(page.watch), "both to be asked for")  # the word of it travels
 
 
 def test_parameters_forces_and_refusals(opened: Page, fake: FakeNode) -> None:
