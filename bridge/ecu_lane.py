@@ -191,7 +191,7 @@ class EcuLane:
 
     def _take_seat(self, identity: bytes, frame: zmq.Frame, message: dict[str, Any]) -> Seat | None:
         """Somebody who has no seat yet gets one; None if it has closed since: what it sent before takes no seat."""
-        name, user, descriptor = message.get("ecu"), sender(frame), int(frame.get(zmq.SRCFD))
+        name, user, connection = message.get("ecu"), sender(frame), int(frame.get(zmq.SRCFD))
         if not self._is_allowed(user):
             raise Refused("unauthorised", f"an ECU needs the role {NEEDED.name.lower()}, {user} has not got it")
         found = [s for s in self.seats if name in (None, s.name)]
@@ -199,15 +199,15 @@ class EcuLane:
             raise Refused("unknown", f"ecu = {shown(name)}: must be one of {', '.join(s.name for s in self.seats)}")
         seat = found[0]
         self._see_who_left()
-        if self._connections.is_closed(descriptor):
+        if self._connections.is_closed(connection):
             return None
-        if seat.identity and seat.descriptor == descriptor and not self._lockstep:
-            self._tell(seat)  # two that are open do not share a descriptor: this shows which of them has closed
+        if seat.identity and seat.connection == connection and not self._lockstep:
+            self._tell(seat)  # two that are open do not share a number: this shows which of them has closed
             if seat.identity:
                 return None
         if seat.identity:
             raise Refused("refused", f"{seat.name} has an ECU already ({seat.user}): one at a time")
-        seat.take(identity, user, descriptor)
+        seat.take(identity, user, connection)
         self._by_identity[identity] = seat
         tick = self._control[Word.TICK]
         self._audit.done(user, NEEDED.name.lower(), {"op": "connect", "ecu": seat.name}, "done", tick)
@@ -218,10 +218,10 @@ class EcuLane:
         return role is not None and role >= NEEDED
 
     def _see_who_left(self) -> None:
-        """Connections that were closed since the last time: whose they were shows in the number of their descriptor."""
+        """Connections that were closed since the last time: whose they were shows in their number."""
         for closed in self._connections.look():
             for seat in self.seats:
-                if seat.identity and seat.descriptor == closed:
+                if seat.identity and seat.connection == closed:
                     self._leave(seat, for_good=True)
 
     def _take(self, seat: Seat, frame: Frame, arrived: int) -> None:

@@ -26,7 +26,7 @@ class Seat:
         self.name: str = ecu["name"]
         self.channels = {name: k for k, name in enumerate(ecu["inputs"])}
         self.silent_ns: int = ecu["silent_ns"]
-        self.identity, self.user, self.descriptor = b"", "", -1
+        self.identity, self.user, self.connection = b"", "", -1
         self.goal = self.granted = self.after = 0  # lockstep: step to reach, steps granted, rows that came before
         self._inbox = Mailbox.attach(f"{spec['node']}.in.{self.name}")
         self.line = memoryview(Lines.attach(spec["node"]).table[number])
@@ -47,10 +47,10 @@ class Seat:
         self._told_tick = -self._every
         self.goal = self.granted = 0
 
-    def take(self, identity: bytes, user: str, descriptor: int = -1) -> None:
-        """Somebody sits down; `descriptor` is that of the connection."""
+    def take(self, identity: bytes, user: str, connection: int = -1) -> None:
+        """Somebody sits down; `connection` is ZeroMQ's number for it."""
         self._begin()
-        self.identity, self.user, self.descriptor = identity, user, descriptor
+        self.identity, self.user, self.connection = identity, user, connection
         self.line[E.CLOCKED] = self.line[E.ROUND_P50] = self.line[E.ROUND_P99] = 0
         self.line[E.SEATS] += 1
 

@@ -11,6 +11,7 @@ from bridge.keys import Keyring
 
 MOST_REQUESTS = 64  # of one client that ZeroMQ takes before they are read: they may be as large as it lets in
 MOST_ANSWERS = 1000  # kept for a client that does not read them
+STALLED_MS = 5000  # a subscriber that takes nothing for so long, with the kernel's buffers full, is disconnected
 
 
 class BridgeError(RuntimeError):
@@ -29,6 +30,7 @@ def bound(
     socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
     if kind == zmq.XPUB:
         socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
+        socket.setsockopt(zmq.TCP_MAXRT, STALLED_MS)
     else:
         socket.setsockopt(zmq.RCVHWM, MOST_REQUESTS)
         socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)

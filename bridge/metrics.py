@@ -52,6 +52,7 @@ def families(facts: dict[str, Any]) -> list[Family]:
         ("overruns_total", "counter", "Overruns since arming.", [({}, facts["overruns"])]),
         ("state", "gauge", "1 for the state the node is in.", [({"state": facts["state"]}, 1)]),
         ("rows_lost_total", "counter", "Rows that the publisher missed.", [({}, facts["lost"])]),
+        ("overflows_total", "counter", "Times a subscriber's queue ran full.", [({}, facts["overflows"])]),
     ]
     for name, what in (("wake", "Wake-up after the deadline"), ("step", "Time in the plant")):
         if of := timing.get(f"{name}_us"):
@@ -68,9 +69,8 @@ def families(facts: dict[str, Any]) -> list[Family]:
     for key in ("frames", "writes", "errors", "reconnects"):
         samples: list[Sample] = [({"driver": n}, d[key]) for n, d in drivers.items()]
         made.append((f"driver_{key}_total", "counter", f"{key.capitalize()} of the driver.", samples))
-    for key, what in (("dropped", "did not fit into a subscriber's queue"), ("losses", "a client says it never got")):
-        lost: list[Sample] = [({"client": name}, count) for name, count in facts.get(key, {}).items()]
-        made.append((f"messages_{key}_total", "counter", f"Messages that {what}.", lost))
+    lost: list[Sample] = [({"client": name}, count) for name, count in facts.get("losses", {}).items()]
+    made.append(("messages_losses_total", "counter", "Messages that a client says it never got.", lost))
     made += _of_ecus(facts.get("ecus", {}))
     counts = facts.get("commands", {})
     made.append(

@@ -1,6 +1,6 @@
 """The publisher: sends the rows, and what else there is to tell, to whoever subscribes.
 
-A slow subscriber loses messages, and it is counted how many; the node does not notice. A slow publisher loses rows and
+A slow subscriber loses messages and sees it by their numbers; the node does not notice. A slow publisher loses rows and
 says how many.
 """
 
@@ -57,7 +57,6 @@ class Publisher:
         self._ecu_lane = spec["ecu_lane"]
         self._timing: dict[str, Any] = {}
         self._lost = 0
-        self._dropped: dict[str, int] = {}  # messages that did not fit, by subscriber
         self._ecus: list[str] = spec["ecus"]
         self._lines = Lines.attach(spec["node"]) if self._ecus else None
         layout = spec["sights"]
@@ -81,7 +80,7 @@ class Publisher:
             "overruns": self.control[Word.OVERRUNS],
             "state": State(self.control[Word.STATE]).name.lower(),
             "lost": self._lost,
-            "dropped": self._dropped,
+            "overflows": self.audience.overflows,
             "timing": self._timing,
             "drivers": {r.name: r.as_dict() for r in self.drivers.reports()},
             "ecus": self._ecu_reports(),
@@ -165,8 +164,7 @@ class Publisher:
         """What is told once a second, also while the plant stands: somebody may just have come."""
         time, tick = moment * 1e-9, self.control[Word.TICK]
         self._send(self.packer.schema(time, tick))
-        self._dropped = self.audience.dropped()
-        body = {"lost": lost, "dropped": self._dropped, "rates": self.rates.as_dict(), **counted}
+        body = {"lost": lost, "overflows": self.audience.overflows, "rates": self.rates.as_dict(), **counted}
         self._send(self.packer.pack("bridge", time, tick, body))
         if self._seconds % self.packer.scene_every == 0:
             self._send(self.packer.scene(time, tick))

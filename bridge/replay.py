@@ -199,7 +199,7 @@ class Replay:
             self._audience.send(self.packer.scene(float(time_s), tick))
         self._told += 1
         counted = {
-            "dropped": self._audience.dropped(),
+            "overflows": self._audience.overflows,
             "commands": self._server.counts.as_dict(),
             "losses": self._server.losses(),
         }

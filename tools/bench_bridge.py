@@ -46,7 +46,7 @@ COMMANDS = 'commands = "tcp://127.0.0.1:19873"'
 AUDIENCES = (1, 10, 50)  # subscribers
 SETTLE = 2.0  # [s] until all of them are heard and the node's own helpers are up
 HOUR = 3_600_000  # rows of 1 kHz
-LARGE = 2000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
+LARGE = 1000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
 LARGE_BYTES = 260_000  # as a message of 64 tiles of the ground
 SHORTEST = 300_000  # rows of which a tenth fills whatever there is to fill
 WIDE = (
@@ -238,11 +238,11 @@ def _stalled_by_bytes() -> list[Row]:
     ):
         found = result(sender)
         heard = result(follower)
-    text = f"{found['growth_mb']:.0f} MB, of {LARGE * LARGE_BYTES / 1e6:.0f} MB sent; {found['cut']} times cut off"
+    text = f"{found['growth_mb']:.0f} MB, of {LARGE * LARGE_BYTES / 1e6:.0f} MB sent; {found['there']} of 2 stay"
     what = f"a subscriber that never reads, {LARGE} messages of {LARGE_BYTES // 1000} kB: bridge grows by"
-    good = found["growth_mb"] <= 60 and found["cut"] >= 1
+    good = found["growth_mb"] <= 100 and found["there"] == 1
     beside = Row("the one beside it", f"{heard['lost']} of {heard['rows']} lost", "0", heard["lost"] == 0)
-    return [Row(what, text, "<= 60 MB", good), beside]
+    return [Row(what, text, "<= 100 MB", good), beside]
 
 
 def _push_rows(

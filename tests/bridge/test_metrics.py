@@ -16,6 +16,7 @@ FACTS: dict[str, Any] = {
     "overruns": 2,
     "state": "running",
     "lost": 0,
+    "overflows": 2,
     "timing": {
         "wake_us": {"p50": 3.0, "p99": 31.0, "max": 120.0},
         "step_us": {"p50": 8.0, "p99": 9.0, "max": 11.0},
@@ -43,16 +44,16 @@ def test_its_own_parser_reads_every_number_and_label():
     assert read["hilnode_driver_up", (("driver", "rig"), ("node", "bench"), ("twin", "false"))] == 1
     assert read["hilnode_driver_up", (("driver", 'odd "name"\\'), ("node", "bench"), ("twin", "true"))] == 0
     assert read["hilnode_requests_total", (("node", "bench"), ("outcome", "malformed"))] == 1
-    assert len(read) == 4 + 6 + 2 + 8 + 2
+    assert len(read) == 5 + 6 + 2 + 8 + 2
 
 
 def test_losses_and_ecus_are_told():
     ecu = {"connected": True, "age_s": 0.25, "offset_s": math.nan, "frames": 9, "lost": 3, "refused": 2, "unsent": 1}
     ecu |= {"round_trip_p50_us": 700.0, "round_trip_p99_us": 1900.0}
-    more = {"dropped": {"127.0.0.1:4711": 12}, "losses": {"anna:1f2e": 5}, "ecus": {"crane": ecu}}
+    more = {"losses": {"anna:1f2e": 5}, "ecus": {"crane": ecu}}
     read = parsed(render(families(FACTS | more), "bench"))
     here, crane = ("node", "bench"), ("ecu", "crane")
-    assert read["hilnode_messages_dropped_total", (("client", "127.0.0.1:4711"), here)] == 12
+    assert read["hilnode_overflows_total", (here,)] == 2
     assert read["hilnode_messages_losses_total", (("client", "anna:1f2e"), here)] == 5
     assert read["hilnode_ecu_up", (crane, here)] == 1
     assert read["hilnode_ecu_lost_total", (crane, here)] == 3
@@ -64,6 +65,7 @@ def test_a_node_that_has_just_begun_has_no_timing_yet():
     early = {**FACTS, "timing": {}, "drivers": {}, "commands": {}}
     assert {name for name, _ in parsed(render(families(early), "bench"))} == {
         "hilnode_ticks_total", "hilnode_overruns_total", "hilnode_state", "hilnode_rows_lost_total",
+        "hilnode_overflows_total",
     }  # fmt: skip
 
 

@@ -197,7 +197,7 @@ def test_the_last_row_is_sent_before_the_end(bench):
     wait_for(lambda: heard.of("raw")[-1]["tick"] == len(ring) - 1, "the last row", 3.0)
 
 
-def test_what_a_stalled_subscriber_of_a_node_loses_is_published(tmp_path, name):
+def test_that_a_stalled_subscriber_of_a_node_loses_rows_is_published(tmp_path, name):
     """It runs as fast as it can, so that ten thousand messages have soon been made."""
     endpoint = f"tcp://127.0.0.1:{free_port()}"
     with (
@@ -216,14 +216,11 @@ def test_what_a_stalled_subscriber_of_a_node_loses_is_published(tmp_path, name):
         node.ask("arm")
         node.ask("run")
 
-        def dropped() -> dict[str, int]:
+        def overflows() -> int:
             assert reader.poll(30_000)
-            return dict(msgpack.unpackb(reader.recv_multipart()[1])["dropped"])
+            return int(msgpack.unpackb(reader.recv_multipart()[1])["overflows"])
 
-        wait_for(dropped, "the loss", 120)
-        wait_for(lambda: max(dropped().values()) > 1000, "more of it", 60)
-        assert len(dropped()) == 1
-        assert next(iter(dropped())).startswith("127.0.0.1:")
+        wait_for(lambda: overflows() == 1, "the loss", 120)
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ HEADER = (1000, 1000, 1_000_000_000, 1_000_025_000, 1_000_026_000, 1_000_027_500
 CART = {"body": "cart", "kind": "box", "size": [1.0, 0.5, 0.25], "p": [0.0, 0.0, 0.125], "q": [1.0, 0.0, 0.0, 0.0],
         "colour": [0.5, 0.5, 0.5]}  # fmt: skip
 REQUESTS = {"done": 3, **dict.fromkeys(REASONS, 0), "malformed": 1}
-COUNTED = {"lost": 0, "dropped": {"anna@10.0.0.5:51234": 40}, "commands": REQUESTS, "losses": {"anna:1f2e": 12}}
+COUNTED = {"lost": 0, "overflows": 1, "commands": REQUESTS, "losses": {"anna:1f2e": 12}}
 VALUES = (1.5, 0.25, 0.125, 2.5, 0.125, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # input, its age, output, command, pose
 ROW = struct.pack("<12q11d", *HEADER, *VALUES)
 
