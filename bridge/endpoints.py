@@ -9,6 +9,7 @@ from bridge.commands import HARD_LIMIT
 from bridge.doorman import protect
 from bridge.keys import Keyring
 
+LONGEST_TOPIC = 1000  # [bytes] of a subscription: ZeroMQ's tree of them takes a hundred times as much
 MOST_REQUESTS = 64  # of one client that ZeroMQ takes before they are read: they may be as large as it lets in
 MOST_ANSWERS = 1000  # kept for a client that does not read them
 STALLED_MS = 5000  # a subscriber that takes nothing for so long, with the kernel's buffers full, is disconnected
@@ -27,7 +28,7 @@ def bound(
     socket.setsockopt(zmq.IPV6, "[" in endpoint)
     if keyring:
         protect(socket, keyring)
-    socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
+    socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_TOPIC if kind == zmq.XPUB else HARD_LIMIT)
     if kind == zmq.XPUB:
         socket.setsockopt(zmq.SNDHWM, HIGH_WATER)
         socket.setsockopt(zmq.TCP_MAXRT, STALLED_MS)

@@ -61,7 +61,7 @@ def list_keys(folder: Folder = Path("keys")) -> None:
 
 @keys.command()
 def revoke(name: Annotated[str, typer.Argument(help="Whom to let in no more.")], folder: Folder = Path("keys")) -> None:
-    """Let somebody in no more: what they ask for is refused within a second."""
+    """Let somebody in no more: what they ask for is refused within two seconds."""
     from bridge.keys import KeyFileError, Keyring
 
     try:

@@ -250,6 +250,24 @@ def test_a_subscriber_that_sends_is_noted(hall):
     assert hall.refusals[0][0] == "malformed"
 
 
+def test_a_long_topic_costs_the_connection_alone(hall):
+    """ZeroMQ keeps a hundred bytes for each byte of a topic."""
+    reader = hall.subscriber("raw")
+    wait_for(lambda: hall.look() == 1, "the reader")
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    before = psutil.Process().memory_info().rss
+    with context.socket(zmq.SUB) as greedy:
+        greedy.linger = 0
+        greedy.reconnect_ivl = -1
+        greedy.connect(hall.endpoint)
+        wait_for(lambda: hall.look() == 2, "the other")
+        greedy.setsockopt(zmq.SUBSCRIBE, bytes(100_000))
+        wait_for(lambda: greedy.poll(1) or hall.look() == 1, "its end")
+        assert psutil.Process().memory_info().rss - before < 50_000_000  # its own tree of topics is in this process too
+    context.term()
+    assert hall.gets(reader)
+
+
 class TestKeys:
     @pytest.fixture
     def keyring(self, tmp_path) -> Keyring:
