@@ -12,7 +12,7 @@ from bridge.keys import Keyring
 LONGEST_TOPIC = 1000  # [bytes] of a subscription: ZeroMQ's tree of them takes a hundred times as much
 MOST_REQUESTS = 64  # of one client that ZeroMQ takes before they are read: they may be as large as it lets in
 MOST_ANSWERS = 1000  # kept for a client that does not read them
-STALLED_MS = 5000  # a subscriber that takes nothing for so long, with the kernel's buffers full, is disconnected
+STALLED_MS = 4000  # a subscriber that takes nothing for so long, with the kernel's buffers full, is disconnected
 
 
 class BridgeError(RuntimeError):

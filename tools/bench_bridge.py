@@ -240,9 +240,9 @@ def _stalled_by_bytes() -> list[Row]:
         heard = result(follower)
     text = f"{found['growth_mb']:.0f} MB, of {LARGE * LARGE_BYTES / 1e6:.0f} MB sent; {found['there']} of 2 stay"
     what = f"a subscriber that never reads, {LARGE} messages of {LARGE_BYTES // 1000} kB: bridge grows by"
-    good = found["growth_mb"] <= 100 and found["there"] == 1
+    good = found["growth_mb"] <= 60 and found["there"] == 1
     beside = Row("the one beside it", f"{heard['lost']} of {heard['rows']} lost", "0", heard["lost"] == 0)
-    return [Row(what, text, "<= 100 MB", good), beside]
+    return [Row(what, text, "<= 60 MB", good), beside]
 
 
 def _push_rows(
