@@ -14,7 +14,7 @@ def hidraw_nodes(vendor: int, product: int, serial: str = "") -> list[str]:
     said = f"HID_ID={BUS_USB:04X}:{vendor:08X}:{product:08X}\n", f"HID_UNIQ={serial}\n"
     found = []
     for place in Path("/sys/class/hidraw").glob("hidraw*"):
-        with contextlib.suppress(FileNotFoundError):  # it has just been unplugged
+        with contextlib.suppress(OSError):  # it has just been unplugged: no such file, or no such device
             about = (place / "device" / "uevent").read_text()
             if all(words in about for words in said) and (node := Path("/dev", place.name)).exists():
                 found.append((node.stat().st_ctime_ns, str(node)))
