@@ -114,11 +114,16 @@ class Audience:
 
     def _bind_anew(self) -> None:
         """End every connection. Who lives, and is let in, connects again by itself."""
-        if self._is_bound:
-            self._users.clear()
+        if not self._is_bound:
+            return
+        try:
             self._socket.unbind(self._endpoint)
-            self.connections.forget()
-            self._bind()
+        except zmq.ZMQError as error:  # nobody was disconnected: the next look finds the same, and tries again
+            self._refused("refused", SOMEBODY, f"{self._endpoint} can not be unbound: {error.strerror}")
+            return
+        self._users.clear()
+        self.connections.forget()
+        self._bind()
 
     def _bind(self) -> None:
         """Take the endpoint again; if somebody else was quicker, the next look tries once more."""

@@ -238,6 +238,14 @@ def test_the_endpoint_is_taken_back_when_somebody_else_had_it_for_a_while(hall):
     hall.until(lambda: hall.gets(reader), "the reader to be back")
 
 
+def test_an_endpoint_that_can_not_be_unbound_ends_nothing(hall, monkeypatch):
+    reader = hall.subscriber("raw")
+    monkeypatch.setattr(hall.audience, "_endpoint", "tcp://127.0.0.1:1")
+    hall.audience._bind_anew()
+    assert [reason for reason, _, _ in hall.refusals] == ["refused"]
+    assert hall.gets(reader)
+
+
 def test_a_subscriber_that_sends_is_noted(hall):
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     with context.socket(zmq.XSUB) as socket:
