@@ -46,7 +46,7 @@ COMMANDS = 'commands = "tcp://127.0.0.1:19873"'
 AUDIENCES = (1, 10, 50)  # subscribers
 SETTLE = 2.0  # [s] until all of them are heard and the node's own helpers are up
 HOUR = 3_600_000  # rows of 1 kHz
-LARGE = 1000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
+LARGE = 2000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
 LARGE_BYTES = 260_000  # as a message of 64 tiles of the ground
 SHORTEST = 300_000  # rows of which a tenth fills whatever there is to fill
 WIDE = (
@@ -225,21 +225,23 @@ def stalled(seconds: float) -> list[Row]:
             growth <= 5 and whole <= 60,
         ),
         Row("the one beside it", f"{found['lost']} of {found['rows']} lost", "0", found["lost"] == 0),
-        *_stalled_by_bytes(),
+        *_stalled_by_bytes(LARGE // 2, 0.02),  # 13 MB/s: what the ground sends at its worst
+        *_stalled_by_bytes(LARGE, 0.002),  # and ten times that
     ]
 
 
-def _stalled_by_bytes() -> list[Row]:
+def _stalled_by_bytes(count: int, pause: float) -> list[Row]:
     """One that never reads large messages, beside one that does: far fewer than the bound on messages."""
     with (
-        peer("large", PUBLISH, LARGE, LARGE_BYTES) as sender,
+        peer("large", PUBLISH, count, LARGE_BYTES, pause) as sender,
         peer("stall", PUBLISH, "terrain"),
         peer("follow", PUBLISH, "terrain") as follower,
     ):
         found = result(sender)
         heard = result(follower)
-    text = f"{found['growth_mb']:.0f} MB, of {LARGE * LARGE_BYTES / 1e6:.0f} MB sent; {found['there']} of 2 stay"
-    what = f"a subscriber that never reads, {LARGE} messages of {LARGE_BYTES // 1000} kB: bridge grows by"
+    text = f"{found['growth_mb']:.0f} MB, of {count * LARGE_BYTES / 1e6:.0f} MB sent; {found['there']} of 2 stay"
+    sent = f"{count} messages of {LARGE_BYTES // 1000} kB, one every {1e3 * pause:g} ms"
+    what = f"a subscriber that never reads, {sent}: bridge grows by"
     good = found["growth_mb"] <= 60 and found["there"] == 1
     beside = Row("the one beside it", f"{heard['lost']} of {heard['rows']} lost", "0", heard["lost"] == 0)
     return [Row(what, text, "<= 60 MB", good), beside]

@@ -4,7 +4,7 @@ subscribe ENDPOINT COUNT CPU   subscribers of raw; counts what is lost and how l
 echo ENDPOINT CPU              an ECU that answers each state with its tick
 collect ENDPOINT CPU           keeps tick and first input of every raw row
 publish NODE ENDPOINT          a publisher on the rows of NODE, without a node
-large ENDPOINT COUNT BYTES     sends large messages of terrain, as many as the ground sends at its worst
+large ENDPOINT COUNT BYTES S   sends large messages of terrain, one every S seconds
 stall ENDPOINT [TOPIC]         subscribes and never reads
 follow ENDPOINT [TOPIC]        subscribes and says now and then how far it is
 """
@@ -143,7 +143,7 @@ def publish(node: str, endpoint: str) -> dict[str, Any]:
     return {}
 
 
-def large(endpoint: str, count: str, size: str) -> dict[str, Any]:
+def large(endpoint: str, count: str, size: str, pause: str) -> dict[str, Any]:
     """Begins when two subscribers are there."""
     import psutil
 
@@ -159,7 +159,7 @@ def large(endpoint: str, count: str, size: str) -> dict[str, Any]:
         audience.send(packer.pack("terrain", time.monotonic(), number, {"units": body}))
         audience.look()
         most = max(most, process.memory_info().rss)
-        time.sleep(0.02)  # 13 MB/s: what the ground sends at its worst
+        time.sleep(float(pause))
     return {"growth_mb": (most - before) / 1e6, "there": audience.connections.count}
 
 
