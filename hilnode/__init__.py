@@ -1,6 +1,6 @@
 """hilnode: put a real controller in the loop with a simulated machine.
 
-This package is kept empty on purpose: `hilnode.signals` and `hilnode.jit` are imported by
+This package is kept empty on purpose: `hilnode.core.signals` and `hilnode.core.jit` are imported by
 every room, so importing them must cost nothing else.
 """
 

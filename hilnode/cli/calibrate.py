@@ -1,4 +1,4 @@
-"""`hilnode calibrate`: show a HID device's axes, have them moved, write down where they rest and how far they go."""
+"""`hilnode calibrate`: show a HID device's axes, ask for them to be moved, and save rest positions and ranges."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rich.live import Live
 from rich.text import Text
 
 from drivers.base import OptionError
-from drivers.hid_calibration import Axis, Measurement, write_calibration
-from drivers.hid_channels import load_calibration
-from drivers.hid_device import HidDevice
-from drivers.hid_find import KEYS as ADDRESS
-from drivers.hid_find import Address, Handle
+from drivers.hid.calibration import Axis, Measurement, write_calibration
+from drivers.hid.channels import load_calibration
+from drivers.hid.device import HidDevice
+from drivers.hid.find import KEYS as ADDRESS
+from drivers.hid.find import Address, Handle
 from drivers.options import Options
 
 WIDTH = 40

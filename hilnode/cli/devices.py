@@ -1,4 +1,4 @@
-"""What is plugged into this PC, what stands in the way of using it, and the lines of configuration that use it.
+"""Devices attached to this PC, what prevents their use, and the config lines that use them.
 
 Everything is read from /sys, /dev and /proc below a root folder, so it needs no device library and no device. A library
 is only asked for where the kernel knows nothing: National Instruments cards show up through nidaqmx alone.
@@ -235,8 +235,8 @@ def _hid_address(numbers: tuple[int, int, int] | None, serial: str) -> str:
 
 def _hid_channels(descriptor: Path) -> str:
     """The line that names its axes and buttons, where the kernel shows what it has."""
-    from drivers.hid_report import DescriptorError, Kind, parse
-    from drivers.hid_usages import picks_of
+    from drivers.hid.report import DescriptorError, Kind, parse
+    from drivers.hid.usages import picks_of
 
     try:
         picks = picks_of(parse(descriptor.read_bytes()).of(Kind.INPUT))

@@ -1,12 +1,13 @@
-"""`hilnode keys`: who may connect from another PC."""
+"""`hilnode keys`: manage the keys of those who may connect from another PC."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from hilnode.cli.common import fail, out
 
 keys = typer.Typer(
     help="Keys for clients on other PCs.\n\n"
@@ -15,14 +16,8 @@ keys = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-out, err = Console(), Console(stderr=True)
 
 Folder = Annotated[Path, typer.Option("--folder", help="Where the keys are: bridge.keys of the config.")]
-
-
-def _fail(error: object) -> NoReturn:
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
 
 
 @keys.command()
@@ -32,27 +27,27 @@ def new(
     folder: Folder = Path("keys"),
 ) -> None:
     """Let somebody in: make the key file for their PC."""
-    from bridge.keys import KeyFileError, Keyring
-    from bridge.requests import Role
+    from bridge.protocol.keys import KeyFileError, Keyring
+    from bridge.protocol.operations import Role
 
     if role.upper() not in Role.__members__:
-        _fail(f"--role {role}: must be {', '.join(r.name.lower() for r in Role)}")
+        fail(f"--role {role}: must be {', '.join(r.name.lower() for r in Role)}")
     try:
         path = Keyring(folder).admit(name, Role[role.upper()])
     except (KeyFileError, OSError) as error:
-        _fail(error)
+        fail(error)
     out.print(f"{path}: carry it to {name}'s PC; it is secret. {name} may {role}.", highlight=False, soft_wrap=True)
 
 
 @keys.command("list")
 def list_keys(folder: Folder = Path("keys")) -> None:
     """Show who is let in."""
-    from bridge.keys import KeyFileError, Keyring
+    from bridge.protocol.keys import KeyFileError, Keyring
 
     try:
         guests = Keyring(folder).guests()
     except KeyFileError as error:
-        _fail(error)
+        fail(error)
     for guest in guests.values():
         out.print(f"{guest.name:<20} {guest.role.name.lower():<8} {guest.public}", markup=False, highlight=False)
     if not guests:
@@ -62,10 +57,10 @@ def list_keys(folder: Folder = Path("keys")) -> None:
 @keys.command()
 def revoke(name: Annotated[str, typer.Argument(help="Whom to let in no more.")], folder: Folder = Path("keys")) -> None:
     """Let somebody in no more: what they ask for is refused within two seconds."""
-    from bridge.keys import KeyFileError, Keyring
+    from bridge.protocol.keys import KeyFileError, Keyring
 
     try:
         Keyring(folder).revoke(name)
     except (KeyFileError, OSError) as error:
-        _fail(error)
+        fail(error)
     out.print(f"{name} is no longer let in", highlight=False)

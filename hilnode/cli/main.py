@@ -14,25 +14,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from hilnode import __version__, cli_record
-from hilnode.cli_keys import keys
-from hilnode.cli_mesh import mesh
-from hilnode.cli_monitor import monitor
-from hilnode.cli_scope import scope
-from hilnode.cli_service import install_service
-from hilnode.cli_view import view
+from hilnode import __version__
+from hilnode.cli import record as cli_record
+from hilnode.cli.common import err, fail, out, say
+from hilnode.cli.keys import keys
+from hilnode.cli.mesh import mesh
+from hilnode.cli.monitor import monitor
+from hilnode.cli.scope import scope
+from hilnode.cli.service import install_service
+from hilnode.cli.view import view
+from hilnode.shared.codes import ExitCode
 
 if TYPE_CHECKING:
-    from hilnode.config import Config
-    from hilnode.node import Node
-    from hilnode.probe import Probe
+    from hilnode.cli.probe import Probe
+    from hilnode.config.config import Config
+    from hilnode.node.node import Node
 
-OK, BAD_CONFIG, TRIPPED, HALTED, BUSY = 0, 2, 3, 4, 5
 
 EXIT_CODES = "Exit codes: 0 ended as asked, 2 bad config, 3 tripped, 4 overrun halt, 5 name or port in use."
 
@@ -51,8 +52,6 @@ app.command()(mesh)
 app.command()(monitor)
 app.command()(scope)
 app.command()(view)
-out = Console()
-err = Console(stderr=True)
 
 ConfigPath = Annotated[Path | None, typer.Argument(help="A TOML file; without one, the default machine runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -60,7 +59,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 def default_config() -> Path:
     """The config that runs when none is named: beside the packages in a checkout, inside them in an install."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     for folder in (here.parent / "configs", here / "_configs"):
         if (folder / "excavator.toml").exists():
             return folder / "excavator.toml"
@@ -69,17 +68,12 @@ def default_config() -> Path:
 
 def _load(path: Path | None, **changes: Any) -> Config:
     """The config with the command line's changes, or a clear message and exit code 2."""
-    from hilnode.config import ConfigError, load, overlay
+    from hilnode.config.config import ConfigError, load, overlay
 
     try:
         return overlay(load(path or default_config()), **{k: v for k, v in changes.items() if v is not None})
     except ConfigError as error:
-        _fail(error, BAD_CONFIG)
-
-
-def _fail(error: object, code: int) -> NoReturn:
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
+        fail(error, ExitCode.BAD_CONFIG)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -120,37 +114,38 @@ def run(
 
 
 def _settings(given: list[str]) -> dict[str, Any]:
-    from hilnode.settings import NoSetting, parse_settings
+    from hilnode.core.settings import NoSetting, parse_settings
 
     try:
         return parse_settings(given, "node.rate_hz=500")
     except NoSetting as error:
-        _fail(f"--set {error}", BAD_CONFIG)
+        fail(f"--set {error}", ExitCode.BAD_CONFIG)
 
 
 def _run(config: Config, for_s: float | None, directory: Path | None, quiet: bool) -> int:
-    from hilnode.node import Node, new_directory
-    from hilnode.systemd import Notifier
+    from hilnode.node.node import Node
+    from hilnode.node.run_folder import new_directory
+    from hilnode.node.systemd import Notifier
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_ToConsole()])
     began = time.monotonic()
     place = new_directory(config, directory)
     last_tick = round(for_s * 1e9 / config.node.period_ns) if for_s else 0
     with _explained():
-        node = Node(config, directory=place, last_tick=last_tick, say=_say)
+        node = Node(config, directory=place, last_tick=last_tick, say=say)
     systemd = Notifier()
     with node:
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, lambda *_: node.request_stop())
         with _explained():
             node.start()
-        _say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
+        say(f"first tick after {time.monotonic() - began:.2f} s; files in {place}")
         systemd.tell("READY=1")
         _show_until_ended(node, quiet, lambda: systemd.alive(lambda: _status(node)))
         systemd.tell("STOPPING=1")
         stuck = node.stuck
     timing = node.timing()
-    _say(
+    say(
         f"{timing.rows} ticks, {timing.overruns} overruns, wake p99 {timing.wake_p99} us, "
         f"step p99 {timing.step_p99} us. More: hilnode jitter {place}"
     )
@@ -165,33 +160,28 @@ def _run(config: Config, for_s: float | None, directory: Path | None, quiet: boo
 def _explained() -> Iterator[None]:
     """Whatever keeps a node from being built becomes a clear message and the right exit code."""
     from drivers.base import OptionError
-    from hilnode.config import ConfigError
-    from hilnode.kinds import KindError
-    from hilnode.lockfree.segment import SegmentBusy, SegmentError
-    from hilnode.node import FolderUsed, StartFailed
-    from hilnode.ports import PortBusy
+    from hilnode.config.config import ConfigError
+    from hilnode.core.registry import KindError
+    from hilnode.node.node import StartFailed
+    from hilnode.node.ports import PortBusy
+    from hilnode.node.run_folder import FolderUsed
+    from hilnode.shared.lockfree.segment import SegmentBusy, SegmentError
 
     try:
         yield
     except (ConfigError, KindError, OptionError, FolderUsed) as error:
-        _fail(error, BAD_CONFIG)
+        fail(error, ExitCode.BAD_CONFIG)
     except (SegmentBusy, PortBusy) as error:
-        _fail(error, BUSY)
+        fail(error, ExitCode.BUSY)
     except (SegmentError, StartFailed) as error:
-        _fail(error, 1)
+        fail(error)
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}; --out names another folder" if error.filename else error, 1)
+        fail(f"{error.filename}: {error.strerror}; --out names another folder" if error.filename else error)
 
 
 class _ToConsole(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        _say(self.format(record))
-
-
-def _say(line: str) -> None:
-    """One line for people; one that can not be written (a closed terminal, `| head`) is nothing to end a run for."""
-    with contextlib.suppress(OSError, SystemExit):
-        err.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(self.format(record))
 
 
 def _show_until_ended(node: Node, quiet: bool, meanwhile: Callable[[], None]) -> None:
@@ -202,7 +192,7 @@ def _show_until_ended(node: Node, quiet: bool, meanwhile: Callable[[], None]) ->
             meanwhile()
             if not quiet and time.monotonic() - said >= 10.0:
                 said = time.monotonic()
-                _say(_status(node))
+                say(_status(node))
         return
     from rich.live import Live
 
@@ -236,8 +226,8 @@ def check(
 ) -> None:
     """Say what is wrong with a config, or what it would run. Nothing is started. Exit code 2 if it is bad."""
     from drivers import registry as driver_kinds
-    from hilnode.key_check import check_keys
-    from hilnode.wiring import resolve
+    from hilnode.config.key_check import check_keys
+    from hilnode.config.wiring import resolve
     from plant import registry as plant_kinds
 
     loaded = _load(config)
@@ -276,19 +266,20 @@ def jitter(
     ] = None,
 ) -> None:
     """Read a run's timing log: wake latency, step time, period error, overruns and their likely causes."""
-    from hilnode import blackbox, jitter, timinglog
-    from hilnode.jitter_plot import PlotUnavailable, draw
+    from hilnode.report import jitter
+    from hilnode.report.jitter_plot import PlotUnavailable, draw
+    from hilnode.shared import blackbox, timinglog
 
     try:
         log = timinglog.read(jitter.find_log(run_dir))
     except (jitter.RunNotFound, timinglog.TimingLogError, OSError) as error:
-        _fail(error, 1)
+        fail(error)
     report = jitter.report(log)
     if png:
         try:
             draw(log, report, png)
         except (PlotUnavailable, OSError) as error:
-            _fail(error, 1)
+            fail(error)
     if as_json:
         out.print_json(json.dumps(jitter.to_json(report)))
         return
@@ -308,7 +299,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Examine this machine: kernel, governor, interrupts, limits, latency. Gives a grade and what to change."""
-    from hilnode import doctor
+    from hilnode.report import doctor
 
     with err.status("probing ...") if err.is_terminal else contextlib.nullcontext():
         diagnosis = doctor.diagnose(cpu, seconds)
@@ -321,7 +312,7 @@ def doctor(
 @app.command()
 def devices(as_json: AsJson = False) -> None:
     """List serial ports, HID devices, CAN interfaces and DAQ cards, with what to write in the config."""
-    from hilnode import devices
+    from hilnode.cli import devices
 
     found = devices.list_devices()
     if as_json:
@@ -338,14 +329,14 @@ NodeName = Annotated[
 @app.command()
 def drivers(node: NodeName = None, as_json: AsJson = False) -> None:
     """Show how the drivers of a running node are doing: who is in, counters, age, periods, last trouble."""
-    from hilnode import driver_table
-    from hilnode.door import NotAnswered, which_node
-    from hilnode.lockfree.segment import SegmentError
+    from hilnode.report import driver_table
+    from hilnode.shared.local_rpc import NotAnswered, which_node
+    from hilnode.shared.lockfree.segment import SegmentError
 
     try:
         reports = driver_table.look(which_node(node))
     except (NotAnswered, SegmentError, OSError) as error:
-        _fail(error, 1)
+        fail(error)
     if as_json:
         out.print_json(json.dumps(driver_table.to_json(reports)))
     else:
@@ -362,12 +353,12 @@ def swap(
 
     What was in gets its safe values first. A device that goes in while the node is running gets live values at once.
     """
-    from hilnode.door import NotAnswered, call, which_node
+    from hilnode.shared.local_rpc import NotAnswered, call, which_node
 
     try:
         tick = call(which_node(node), "swap", driver=driver, to=to)
     except NotAnswered as error:
-        _fail(error, 1)
+        fail(error)
     out.print(f"tick {tick}: driver {driver}: {'its twin' if to == 'twin' else 'the device itself'} is in")
 
 
@@ -388,18 +379,18 @@ def probe(
     Exit code 1 if the device cannot be opened or says nothing.
     """
     from drivers.base import DriverError
-    from hilnode.probe import Probe, driver_of
-    from hilnode.signals import UnknownName
+    from hilnode.cli.probe import Probe, driver_of
+    from hilnode.core.signals import UnknownName
 
     with _explained():
         try:
             probe = Probe(driver_of(driver, settings or [], lambda: _load(config)))
         except UnknownName as error:
-            _fail(error, BAD_CONFIG)
+            fail(error, ExitCode.BAD_CONFIG)
     try:
         probe.open()
     except DriverError as error:
-        _fail(f"driver {driver}: {error}", 1)
+        fail(f"driver {driver}: {error}")
     if not probe.driver.inputs:
         probe.driver.close()
         out.print(
@@ -413,7 +404,7 @@ def probe(
         out.print_json(json.dumps(probe.as_dict()))
     else:
         out.print(probe.render())
-    raise typer.Exit(OK if probe.frames else 1)
+    raise typer.Exit(int(ExitCode.OK if probe.frames else ExitCode.REFUSED))
 
 
 def _watch(probe: Probe, for_s: float | None, *, live: bool) -> None:
@@ -453,22 +444,22 @@ def calibrate(
 ) -> None:
     """Measure the axes of a joystick, of pedals or of a wheel: centre, range and noise, to a file the driver reads."""
     from drivers.base import DriverError
-    from hilnode import calibrate
+    from hilnode.cli import calibrate
 
     loaded = _load(config)
     names = [n for n, d in loaded.drivers.items() if d.kind == "hid"]
     if driver not in names:
         where = f"{config or 'the default config'} has {', '.join(names) or 'none'}"
-        _fail(f"{driver} is no driver of kind hid: {where}. Name the config with --config", BAD_CONFIG)
+        fail(f"{driver} is no driver of kind hid: {where}. Name the config with --config", ExitCode.BAD_CONFIG)
     options = loaded.drivers[driver].options
     file = to or loaded.source.folder / str(options.get("calibration", f"{driver}-calibration.toml"))
     with _explained():
         try:
             calibrate.run(driver, options, file, out, seconds)
         except (DriverError, calibrate.NothingToCalibrate) as error:
-            _fail(error, 1)
+            fail(error)
         except KeyboardInterrupt:
-            _fail("stopped: nothing written", 1)
+            fail("stopped: nothing written")
 
 
 @app.command()
@@ -478,10 +469,10 @@ def headroom(
     as_json: AsJson = False,
 ) -> None:
     """Measure how many microseconds of extra work per tick still hold the rate."""
-    from hilnode.headroom import measure
+    from hilnode.report.headroom import measure
 
     with _explained():
-        result = measure(_load(config), seconds, _say)
+        result = measure(_load(config), seconds, say)
     if as_json:
         out.print_json(json.dumps(result.as_dict()))
     else:
@@ -500,7 +491,3 @@ cli_record.register(app)
 def main() -> None:
     """Entry point."""
     app()
-
-
-if __name__ == "__main__":
-    main()

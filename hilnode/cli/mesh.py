@@ -1,20 +1,14 @@
-"""`hilnode mesh`: look at a mesh file before a machine is made of it."""
+"""`hilnode mesh`: check a mesh file before it is used in a machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-out, err = Console(), Console(stderr=True)
-
-
-def _fail(error: object) -> NoReturn:
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
+from hilnode.cli.common import err, fail, out
 
 
 def mesh(
@@ -27,7 +21,7 @@ def mesh(
 
     A mesh with holes, or inside out, is refused with the triangle and what to do about it.
     """
-    from plant.collide.shapes import mesh_from_file
+    from plant.collision.shape.shapes import mesh_from_file
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     try:
@@ -41,19 +35,19 @@ def mesh(
             )
             mass, centre, inertia = (0.0, None, None) if surface else made.mass_properties(density)
     except (ValueError, OSError, ImportError) as error:
-        _fail(error)
+        fail(error)
     size = made.vertices.max(0) - made.vertices.min(0)
-    _say(f"{len(made.triangles)} triangles, {len(made.vertices)} vertices, {_numbers(size)} m")
+    _print(f"{len(made.triangles)} triangles, {len(made.vertices)} vertices, {_numbers(size)} m")
     if centre is None or inertia is None:
-        _say("an open surface has no mass")
+        _print("an open surface has no mass")
         return
-    _say(f"mass     {mass:.6g} kg at {density:g} kg/m^3, volume {mass / density:.6g} m^3")
-    _say(f"centre   {_numbers(centre)} m")
+    _print(f"mass     {mass:.6g} kg at {density:g} kg/m^3, volume {mass / density:.6g} m^3")
+    _print(f"centre   {_numbers(centre)} m")
     for name, row in zip(("inertia ", "        ", "        "), inertia, strict=True):
-        _say(f"{name} {_numbers(row)} kg m^2")
+        _print(f"{name} {_numbers(row)} kg m^2")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

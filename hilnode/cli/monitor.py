@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-err = Console(stderr=True)
-
-COMMANDS = "tcp://127.0.0.1:9873"
-"""Where a node takes commands unless its config says otherwise."""
-
-
-def fail(error: object, code: int = 1) -> NoReturn:
-    """One clear line and an exit code."""
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def checked_endpoint(endpoint: str) -> str:
-    """An address that ZeroMQ can connect to; `lab-pc` alone gets the usual port."""
-    if "://" not in endpoint:
-        endpoint = f"tcp://{endpoint}" if ":" in endpoint else f"tcp://{endpoint}:9873"
-    if endpoint.startswith("tcp://") and not endpoint.rpartition(":")[2].isdigit():
-        fail(f"{endpoint}: write tcp://HOST:PORT, such as {COMMANDS} (bridge.commands of the node's config)", 2)
-    return endpoint
+from hilnode.cli.common import COMMANDS, checked_endpoint, fail
 
 
 def monitor(
@@ -52,8 +33,8 @@ def monitor(
         if (error.name or "").partition(".")[0] != "textual":
             raise
         fail("the monitor needs textual, which is not installed: pip install hilnode[monitor]")
-    from bridge.keys import KeyFileError
-    from bridge.link import client_key
+    from bridge.client.link import client_key
+    from bridge.protocol.keys import KeyFileError
 
     try:
         watch(checked_endpoint(endpoint), client_key(key))

@@ -1,4 +1,4 @@
-"""Look at one device without a node: is it there, what does it say, how often, how evenly.
+"""Probes one device without a node: whether it responds, its values, how often and how regularly they come.
 
 The driver is opened as a node would open it and read in a loop; nothing is ever written to it.
 """
@@ -19,11 +19,11 @@ from rich.text import Text
 
 from drivers import registry
 from drivers.base import Driver, DriverError, OptionError
-from hilnode.config import Config
-from hilnode.driver_table import seconds
-from hilnode.health import BUCKETS, bucket, filled, lower_edge, percentile
-from hilnode.settings import NoSetting, parse_settings
-from hilnode.signals import UnknownName, nearest
+from hilnode.config.config import Config
+from hilnode.core.settings import NoSetting, parse_settings
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.report.driver_table import seconds
+from hilnode.shared.health import BUCKETS, bucket, filled, lower_edge, percentile
 
 AGAIN = 0.2  # [s] before a lost device is tried again
 LINES = 12  # of a histogram

@@ -7,15 +7,16 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+
+from hilnode.cli.common import err, fail, out, say
+from hilnode.shared.codes import ExitCode
 
 if TYPE_CHECKING:
-    from bridge.run_file import Run
+    from bridge.record.run_file import Run
 
-out, err = Console(), Console(stderr=True)
 SHOWN_AFTER = 2.0  # [s] what is quicker needs no progress
 SHOWN_EVERY = 5.0  # [s] where there is no terminal
 
@@ -28,28 +29,19 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def _fail(error: object, code: int = 1) -> NoReturn:
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def _say(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Run]:
     """The recording, or one clear line about why it cannot be read."""
     try:
-        from bridge.mcap_scan import RecordingError
-        from bridge.run_file import Run
+        from bridge.record.mcap_scan import RecordingError
+        from bridge.record.run_file import Run
     except ModuleNotFoundError as error:
-        _fail(f"recordings need the package {error.name}: pip install 'hilnode[record]'")
+        fail(f"recordings need the package {error.name}: pip install 'hilnode[record]'")
     try:
         with Run(path) as run:
             yield run
     except (RecordingError, OSError) as error:
-        _fail(error)
+        fail(error)
 
 
 class _Progress:
@@ -72,7 +64,7 @@ class _Progress:
             self._status.update(line)
         elif now - self._said > SHOWN_EVERY:
             self._said = now
-            _say(line)
+            say(line)
 
     def __enter__(self) -> Callable[[float], None]:
         return self
@@ -105,20 +97,20 @@ def export(
     [bold]--signals 'pendulum.*' --from 10 --until 20[/bold] only ten seconds of what is so named.
     """
     with _opened(run) as recording:
-        from bridge.export import SUFFIX, ExportError
-        from bridge.export import export as write
-        from hilnode.signals import UnknownName
+        from bridge.record.export import SUFFIX, ExportError
+        from bridge.record.export import export as write
+        from hilnode.core.signals import UnknownName
 
         if to not in SUFFIX:
-            _fail(f"--to {to}: must be {', '.join(SUFFIX)}", 2)
+            fail(f"--to {to}: must be {', '.join(SUFFIX)}", ExitCode.BAD_CONFIG)
         path = target or recording.path.with_suffix(SUFFIX[to])
         try:
             with _Progress(f"writing {path}") as progress:
                 rows = write(recording, to, path, signals=signals or (), start_s=start, end_s=until, progress=progress)
         except (ExportError, UnknownName) as error:
-            _fail(error)
+            fail(error)
         for note in recording.notes:
-            _say(f"note: {note}")
+            say(f"note: {note}")
         out.print(f"{rows} rows in {path}", highlight=False, soft_wrap=True)
 
 
@@ -139,12 +131,13 @@ def replay(
     Node("tcp://127.0.0.1:9873") takes n.pause(), n.play(), n.set_speed(-1) and n.seek(12.5).
     """
     with _opened(run) as recording:
-        from bridge.endpoints import BridgeError
-        from bridge.keys import KeyFileError
-        from bridge.player import Player
-        from bridge.replay import Replay
-        from hilnode.config import BridgeTable, Config, ConfigError, overlay
-        from hilnode.ports import PortBusy, PortRefused, check_free
+        from bridge.protocol.endpoints import BridgeError
+        from bridge.protocol.keys import KeyFileError
+        from bridge.record.player import Player
+        from bridge.record.replay import Replay
+        from hilnode.config.config import Config, ConfigError, overlay
+        from hilnode.config.tables.bridge import BridgeTable
+        from hilnode.node.ports import PortBusy, PortRefused, check_free
 
         try:
             then = recording.about["config"].get("bridge", {})  # its own addresses, unless others are given
@@ -159,18 +152,18 @@ def replay(
             player = Player(recording, speed=speed, start_s=start, loop=loop)
             player.playing = not paused
             folder = Path(table.keys) if table.keys else None
-            server = Replay(recording, player, publish=table.publish, commands=table.commands, keys=folder, say=_say)
+            server = Replay(recording, player, publish=table.publish, commands=table.commands, keys=folder, say=say)
         except (ConfigError, ValueError) as error:
-            _fail(error, 2)
+            fail(error, ExitCode.BAD_CONFIG)
         except PortBusy as error:
-            _fail(error, 5)
+            fail(error, ExitCode.BUSY)
         except (BridgeError, KeyFileError, PortRefused) as error:
-            _fail(error)
+            fail(error)
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, lambda *_: server.end())
         for note in recording.notes:
-            _say(f"note: {note}")
-        _say(f"{player.duration_s:.1f} s of {recording.about['node']} on {table.publish}, commands on {table.commands}")
+            say(f"note: {note}")
+        say(f"{player.duration_s:.1f} s of {recording.about['node']} on {table.publish}, commands on {table.commands}")
         server.work(stay=stay)
 
 
@@ -182,15 +175,15 @@ def rerun(run: RunPath) -> None:
     with _opened(run) as recording:
         from pydantic import ValidationError
 
-        from hilnode import rerun as again
-        from hilnode.config import ConfigError
-        from hilnode.kinds import KindError
+        from hilnode.config.config import ConfigError
+        from hilnode.core.registry import KindError
+        from hilnode.report import rerun as again
 
         try:
             with _Progress("running it again") as progress:
                 verdict = again.rerun(recording, progress)
         except (again.CannotRerun, ConfigError, KindError, ValidationError) as error:
-            _fail(error)
+            fail(error)
         for line in again.explain(recording, verdict):
             out.print(line, markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(0 if verdict.identical else 1)
+        raise typer.Exit(int(ExitCode.OK if verdict.identical else ExitCode.REFUSED))

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from hilnode.cli_monitor import COMMANDS, checked_endpoint, fail
+from hilnode.cli.common import COMMANDS, checked_endpoint, err, fail, out
+from hilnode.shared.codes import ExitCode
 
 if TYPE_CHECKING:
     from bridge.scope.capture import Capture, Shot
     from bridge.scope.source import Source
 
-BAD_COMMAND = 2
 LEAST_HEIGHT = 24
 MOST_ROWS = 10_000_000  # of one shot
-
-out, err = Console(), Console(stderr=True)
 
 
 def scope(
@@ -60,19 +57,20 @@ def scope(
 
     As on any scope, the trigger is watched for once there is enough history for --pre.
     """
-    from bridge.keys import KeyFileError
-    from bridge.link import NodeError, client_key
+    from bridge.client.link import client_key
+    from bridge.protocol.keys import KeyFileError
+    from bridge.protocol.operations import NodeError
     from bridge.scope.capture import Capture
     from bridge.scope.source import Source
     from bridge.scope.trigger import Trigger, TriggerError
-    from hilnode.signals import UnknownName
+    from hilnode.core.signals import UnknownName
 
     _check_files(png, csv)
     try:
         wanted = Trigger.parse(trigger) if trigger else None
         source = Source(checked_endpoint(endpoint), client_key(key))
     except TriggerError as error:
-        fail(error, BAD_COMMAND)
+        fail(error, ExitCode.BAD_CONFIG)
     except (KeyFileError, NodeError) as error:
         fail(error)
     try:
@@ -80,14 +78,17 @@ def scope(
         before = for_s / 10 if pre is None else pre
         rows, earlier = round(for_s * per_second), round(before * per_second)
         if rows + earlier > MOST_ROWS:
-            fail(f"--pre and --for: {rows + earlier} rows are too many for one shot, at most {MOST_ROWS}", BAD_COMMAND)
+            fail(
+                f"--pre and --for: {rows + earlier} rows are too many for one shot, at most {MOST_ROWS}",
+                ExitCode.BAD_CONFIG,
+            )
         capture = Capture(source.schema, list(dict.fromkeys(signals)), rows=rows, pre=earlier, trigger=wanted)
         if png or csv or not (sys.stdin.isatty() and sys.stdout.isatty()):
             _for_scripts(source, capture, timeout, png, csv)
         else:
             _on_screen(source, capture)
     except UnknownName as error:
-        fail(error, BAD_COMMAND)
+        fail(error, ExitCode.BAD_CONFIG)
     finally:
         source.close()
 
@@ -98,14 +99,14 @@ def _check_files(png: Path | None, csv: Path | None) -> None:
 
     for option, path in (("--png", png), ("--csv", csv)):
         if path and not path.absolute().parent.is_dir():
-            fail(f"{option} {path}: there is no folder {path.absolute().parent}", BAD_COMMAND)
+            fail(f"{option} {path}: there is no folder {path.absolute().parent}", ExitCode.BAD_CONFIG)
     try:
         if png:
             check_picture(png)
     except PlotUnavailable as error:
         fail(error)
     except ValueError as error:
-        fail(f"--png {error}", BAD_COMMAND)
+        fail(f"--png {error}", ExitCode.BAD_CONFIG)
 
 
 def _for_scripts(source: Source, capture: Capture, timeout: float | None, png: Path | None, csv: Path | None) -> None:

@@ -1,21 +1,15 @@
-"""`hilnode install-service`: start a node with the PC."""
+"""`hilnode install-service`: start a node when the PC boots."""
 
 from __future__ import annotations
 
 import getpass
 import subprocess
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-out, err = Console(), Console(stderr=True)
-
-
-def _fail(error: object) -> NoReturn:
-    err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
+from hilnode.cli.common import fail, out
 
 
 def install_service(
@@ -28,14 +22,14 @@ def install_service(
     [bold]sudo hilnode install-service bench.toml --user lab[/bold], then
     [bold]sudo systemctl enable --now hilnode-bench[/bold]. systemctl status shows how it is doing.
     """
-    from hilnode.config import ConfigError, load
-    from hilnode.systemd import UNITS, unit, unit_name
+    from hilnode.config.config import ConfigError, load
+    from hilnode.node.systemd import UNITS, unit, unit_name
 
     path = config.resolve()
     try:
         load(path)
     except ConfigError as error:
-        _fail(error)
+        fail(error)
     text = unit(path, user or getpass.getuser(), path.parent)
     if show:
         out.print(text, markup=False, highlight=False, soft_wrap=True, end="")
@@ -44,6 +38,6 @@ def install_service(
     try:
         target.write_text(text)
     except OSError as error:
-        _fail(f"{target}: {error.strerror}; run it with sudo, or see the unit with --print")
+        fail(f"{target}: {error.strerror}; run it with sudo, or see the unit with --print")
     subprocess.run(["systemctl", "daemon-reload"], check=False, capture_output=True)
     out.print(f"{target}\nstart it: sudo systemctl enable --now {target.stem}", highlight=False, soft_wrap=True)

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hilnode.cli_monitor import COMMANDS, checked_endpoint, fail
-
-out = Console()
-BUSY = 5
+from hilnode.cli.common import COMMANDS, checked_endpoint, fail, out
+from hilnode.shared.codes import ExitCode
 
 
 def view(
@@ -48,20 +45,20 @@ def view(
         if (error.name or "").partition(".")[0] != "websockets":
             raise
         fail("the page needs websockets, which is not installed: pip install 'hilnode[web]'")
-    from bridge.keys import KeyFileError
-    from bridge.link import client_key
-    from bridge.requests import Role
-    from hilnode.config import Config, ConfigError, overlay
+    from bridge.client.link import client_key
+    from bridge.protocol.keys import KeyFileError
+    from bridge.protocol.operations import Role
+    from hilnode.config.config import Config, ConfigError, overlay
 
     if role.upper() not in Role.__members__:
-        fail(f"--role {role}: must be {', '.join(r.name.lower() for r in Role)}", 2)
+        fail(f"--role {role}: must be {', '.join(r.name.lower() for r in Role)}", ExitCode.BAD_CONFIG)
     if not token and not _is_here(listen):
         token = secrets.token_urlsafe(24)
     try:
         table = overlay(Config(), **{"web.address": listen, "web.token": token or None}).web
         own = client_key(key)
     except ConfigError as error:
-        fail(error, 2)
+        fail(error, ExitCode.BAD_CONFIG)
     except KeyFileError as error:
         fail(error)
     options = Options(table.address, checked_endpoint(endpoint), own, token, Role[role.upper()])
@@ -81,7 +78,7 @@ def view(
     try:
         asyncio.run(serve())
     except AddressTaken as error:
-        fail(error, BUSY)
+        fail(error, ExitCode.BUSY)
 
 
 def _is_here(address: str) -> bool:

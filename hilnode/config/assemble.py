@@ -1,7 +1,4 @@
-"""Assembly.
-
-From a resolved config, a plant and its mailboxes to the arrays the loop works on. Everything is allocated here.
-"""
+"""Assembles the arrays of the loop from a resolved config, a plant and its mailboxes. Everything is allocated here."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.config import Config
-from hilnode.limits import HISTORY, SLOTS
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.ring import Ring
-from hilnode.row import Schema
+from hilnode.config.config import Config
+from hilnode.config.wiring import NEVER, CommandMap, FaultMap, InputMap, SignalMap, StimulusMap
+from hilnode.core.limits import HISTORY, SLOTS
+from hilnode.shared.codes import COMMAND_WIDTH, EVENT_WIDTH, SLOT_PARAMS, Pace, Policy, Stale
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import Schema
 from hilnode.tick import faults, layout, stimulus
-from hilnode.tick.layout import COMMAND_WIDTH, EVENT_WIDTH, SLOT_PARAMS, Pace, Policy, Stale
 from hilnode.tick.slots import attach
-from hilnode.wiring import NEVER, CommandMap, FaultMap, InputMap, SignalMap, StimulusMap
 
 if TYPE_CHECKING:
     from plant.abi import Plant

@@ -1,11 +1,11 @@
-"""Whether the keys that a config names are there: a wrong folder is to be told before anything is started."""
+"""Checks that the keys named by a config exist, so that a wrong folder is reported before anything starts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from drivers.base import OptionError
-from hilnode.config import Config
+from hilnode.config.config import Config
 
 
 def check_keys(config: Config) -> None:
@@ -13,7 +13,7 @@ def check_keys(config: Config) -> None:
     folder = config.bridge.keys
     if not config.bridge.enabled or not folder:
         return
-    from bridge.keys import KeyFileError, Keyring  # needs ZeroMQ, which a node without keys has no use for
+    from bridge.protocol.keys import KeyFileError, Keyring  # needs ZeroMQ, which a node without keys has no use for
 
     ring = Keyring(Path(folder))
     try:

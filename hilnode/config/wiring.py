@@ -1,4 +1,4 @@
-"""Wiring: a config against what the plant and the devices really have. Names become indices, units become numbers.
+"""Wiring: matches a config with the signals of the plant and the devices; names become indices, units numbers.
 
 The plant's and the devices' signals are plain arguments, so that nothing here imports either; the tick needs
 nothing else than the `SignalMap`.
@@ -12,26 +12,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilnode import units
-from hilnode.config import (
+from hilnode.config.config import Config
+from hilnode.config.tables.fault import (
     BiasFault,
-    Config,
-    CsvStimulus,
     DelayFault,
     DropFault,
     Fault,
-    InputTable,
-    MappingTable,
     NoiseFault,
-    OutputTable,
     QuantiseFault,
-    Stimulus,
     StuckFault,
 )
-from hilnode.config_errors import MOST, ConfigError, Loc, Problem, number, printable, sentence, shown
-from hilnode.limits import HISTORY, SLOTS
-from hilnode.signals import Signal, nearest
-from hilnode.toml_source import read_text
+from hilnode.config.tables.signals import InputTable, MappingTable, OutputTable
+from hilnode.config.tables.stimulus import CsvStimulus, Stimulus
+from hilnode.core import units
+from hilnode.core.limits import HISTORY, SLOTS
+from hilnode.core.problems import MOST, ConfigError, Loc, Problem, number, printable, sentence, shown
+from hilnode.core.signals import Signal, nearest
+from hilnode.core.toml_source import read_text
 
 CSV_LIMIT = 64_000_000
 """Bytes of a stimulus file: about an hour at 1 kHz."""

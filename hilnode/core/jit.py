@@ -1,7 +1,7 @@
-"""The one way a kernel is compiled: GIL-free, cached on disc, never stale.
+"""The one way to compile a kernel: without the GIL, cached on disc, recompiled when its sources change.
 
 The machine code of a file's kernels is kept in a directory of its own, named by the file and by a digest of it and of
-all that it imports (`hilnode.sources`): an edit compiles anew what can see it, and nothing else.
+all that it imports (`hilnode.core.sources`): an edit compiles anew what can see it, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numba
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
-from hilnode.sources import Sources
+from hilnode.core.sources import Sources
 
 KEEP = 3
 """Older versions kept of each file's kernels, so that switching between two checkouts does not recompile each time."""
 
-SOURCES = Sources(Path(__file__).resolve().parent.parent)
+SOURCES = Sources(Path(__file__).resolve().parents[2])
 
 _placing = Lock()  # numba reads the place of its cache from a global
 

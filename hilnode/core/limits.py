@@ -1,4 +1,4 @@
-"""Limits that the tick has room for and the config checks."""
+"""Capacity limits of the tick, which the config checks."""
 
 SLOTS = 32
 """Stimuli, and faults, that can be there at once."""

@@ -1,7 +1,7 @@
-"""What is wrong with a configuration, in sentences: which file, line and key, the value given, and the way out.
+"""Error messages about a configuration: which file, line and key, the value given, and the fix.
 
 A validator speaks of types and locations; here every error pydantic can raise becomes a sentence for the person with
-the file open. What was written in the file and on which line, `hilnode.toml_source` knows.
+the file open. What was written in the file and on which line, `hilnode.core.toml_source` knows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 Loc = tuple[str | int, ...]
 """Where a value stands in the document: keys, and indices within lists."""

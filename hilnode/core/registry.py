@@ -1,4 +1,4 @@
-"""A lazy table of kinds: a name in a config to the thing that makes it, open to other packages.
+"""A lazy registry of kinds: from a name in a config to its factory; other packages can add kinds.
 
 Naming one kind loads one file. Other packages add kinds through an entry-point group, and a config may also
 name `module:attribute` directly.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 
 class KindError(ValueError):

@@ -2,8 +2,8 @@
 
 numba's disc cache notices a change in the file a function lives in, but not a change in a function that it calls from
 *another* file: a cached caller would go on running the old callee. So the cache of each file's kernels lies in a
-directory named by this digest (see `hilnode.jit`). Change one character in a file and everything that can call into it
-is compiled anew at the next start, and nothing else is.
+directory named by this digest (see `hilnode.core.jit`). Change one character in a file and everything that can call
+into it is compiled anew at the next start, and nothing else is.
 
 Imports are found by pattern, not by importing: those inside functions and of type checkers count too, which errs on the
 safe side.
@@ -23,8 +23,8 @@ import numba
 PACKAGES = ("hilnode", "plant", "drivers", "bridge")
 """Packages whose files may hold kernels; all stand side by side, in a checkout as in an install."""
 
-EVERYWHERE = ("hilnode/jit.py", "hilnode/record.py")
-"""What has a part in every kernel, imported or not: how it is compiled, and how it reads a record that it is given."""
+EVERYWHERE = ("hilnode/core/jit.py", "hilnode/core/struct.py")
+"""What has a part in every kernel, imported or not: how it is compiled, and how it reads a struct that it is given."""
 
 _MAKES_KERNELS = re.compile(
     r"^\s*(?:@|\w+\s*=\s*)(?:\w+\.)*(?:kernel|inline|intrinsic|step_function|njit|cfunc|overload)\b", re.MULTILINE

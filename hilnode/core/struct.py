@@ -1,7 +1,7 @@
-"""Records: a NamedTuple of arrays laid down in memory once, and read from there by hot code through one pointer.
+"""Structs: a NamedTuple of arrays laid down in memory once, and read from there by hot code through one pointer.
 
 Passing a NamedTuple of eighty arrays by value means some six hundred machine words as arguments of every call: tens
-of microseconds at the border from Python, and minutes in the compiler. A record costs one word, and a kernel loads
+of microseconds at the border from Python, and minutes in the compiler. A struct costs one word, and a kernel loads
 only the fields that it names:
 
     class Pendulum(NamedTuple):
@@ -15,10 +15,10 @@ only the fields that it names:
         p = view(address)                 # p.state, p.dt; nested NamedTuples work too
         p.state[0] += p.dt
 
-    record = Record(Pendulum(np.zeros(4), 0.001))
-    step(record.address)
+    struct = Struct(Pendulum(np.zeros(4), 0.001))
+    step(struct.address)
 
-Descriptors of arrays (pointer, shape, strides) and scalars in a record never change once it is laid down, and the loads
+Descriptors of arrays (pointer, shape, strides) and scalars in a struct never change once it is laid down, and the loads
 say so, so that the compiler may keep them in registers; what an array holds may change as it likes.
 """
 
@@ -60,16 +60,16 @@ _ARRAY_FIELDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "st
 
 
 @cache
-def _fields(record: Any) -> list[tuple[str, Any]]:
+def _fields(struct: Any) -> list[tuple[str, Any]]:
     """Name and kind of every field: an ArrayKind, int, float or a NamedTuple class."""
-    hints = get_type_hints(record, include_extras=True)
+    hints = get_type_hints(struct, include_extras=True)
     fields = []
-    for name in record._fields:
+    for name in struct._fields:
         hint = hints[name]
         meta = getattr(hint, "__metadata__", None)
         kind = meta[0] if meta else hint
         if not isinstance(kind, ArrayKind) and kind not in (int, float) and not hasattr(kind, "_fields"):
-            raise TypeError(f"{record.__name__}.{name}: a record holds arrays (F1, I1, ...), int, float or NamedTuples")
+            raise TypeError(f"{struct.__name__}.{name}: a struct holds arrays (F1, I1, ...), int, float or NamedTuples")
         fields.append((name, kind))
     return fields
 
@@ -85,12 +85,12 @@ def _numba_type(kind: Any) -> Any:
 
 
 class View(types.Type):  # type: ignore[misc]
-    """The type of a pointer to a record. Its name tells the layout, however deep, for it is what a cache goes by."""
+    """The type of a pointer to a struct. Its name tells the layout, however deep, for it is what a cache goes by."""
 
-    def __init__(self, record: Any) -> None:
-        self.record = record
-        made_by = record.instance_class
-        layout = hashlib.sha256(_spelt(record).encode()).hexdigest()[:12]
+    def __init__(self, struct: Any) -> None:
+        self.struct = struct
+        made_by = struct.instance_class
+        layout = hashlib.sha256(_spelt(struct).encode()).hexdigest()[:12]
         super().__init__(name=f"View({made_by.__module__}.{made_by.__qualname__} {layout})")
 
 
@@ -119,18 +119,18 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = View
 
     def generic_resolve(self, view: View, name: str) -> Any:
-        if name not in view.record.fields:
+        if name not in view.struct.fields:
             return None
-        kind = view.record.types[view.record.fields.index(name)]
+        kind = view.struct.types[view.struct.fields.index(name)]
         return View(kind) if isinstance(kind, types.BaseNamedTuple) else kind
 
 
 @lower_getattr_generic(View)  # type: ignore[untyped-decorator]
 def _load_field(context: Any, builder: Any, view: View, value: Any, name: str) -> Any:
-    shape = context.get_value_type(view.record)
-    index = view.record.fields.index(name)
+    shape = context.get_value_type(view.struct)
+    index = view.struct.fields.index(name)
     place = cgutils.gep_inbounds(builder, builder.inttoptr(value, shape.as_pointer()), 0, index)
-    kind = view.record.types[index]
+    kind = view.struct.types[index]
     if isinstance(kind, types.BaseNamedTuple):
         return builder.ptrtoint(place, _I64)
     if isinstance(kind, types.Array):
@@ -162,9 +162,9 @@ def _load_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
     return array._getvalue()
 
 
-def viewer(record: Any) -> Any:
-    """A function for kernels: `view(address)` looks at a record of the NamedTuple class `record` that lies there."""
-    kind = View(_numba_type(record))
+def viewer(struct: Any) -> Any:
+    """A function for kernels: `view(address)` looks at a struct of the NamedTuple class `struct` that lies there."""
+    kind = View(_numba_type(struct))
 
     @intrinsic  # type: ignore[untyped-decorator]
     def view(typing: Any, address: Any) -> Any:
@@ -178,7 +178,7 @@ def viewer(record: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def address_of(typing: Any, view: Any) -> Any:
-    """Where the record that a kernel looks at lies, to hand it on through a C call."""
+    """Where the struct that a kernel looks at lies, to hand it on through a C call."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return args[0]
@@ -191,7 +191,7 @@ def zeros(kind: Any, shapes: dict[str, tuple[int, ...]], length: int) -> Any:
     return kind(*(np.zeros(shapes.get(name, (length,)), field.dtype) for name, field in _fields(kind)))
 
 
-class Record:
+class Struct:
     """A NamedTuple laid down in memory; `address` stays good while this lives, and so do the arrays in it."""
 
     def __init__(self, content: Any) -> None:
@@ -201,7 +201,7 @@ class Record:
 
 
 def _words(content: Any) -> Iterator[int]:
-    """The record as 64-bit words, in the layout that numba gives a struct of arrays, int64 and float64."""
+    """The struct as 64-bit words, in the layout that numba gives a struct of arrays, int64 and float64."""
     name = type(content).__name__
     for field, kind in _fields(content.__class__):
         value = getattr(content, field)

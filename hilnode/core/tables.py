@@ -1,4 +1,4 @@
-"""Tables that stand in files of their own: parameters of a machine, beside its source or beside a config.
+"""Parameter tables of machines in separate files, beside the source or beside a config.
 
 Cold code. A plant knows no files but the one that comes with it; others are read with the config that names them.
 """

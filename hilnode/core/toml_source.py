@@ -1,4 +1,4 @@
-"""A configuration as a file: read, parsed, and every key found again on its line.
+"""A configuration file: read, parsed, and the line of every key found.
 
 A parser gives the values; the person with the file open wants the line. So this file holds a reader for text files
 and one for TOML that fail in sentences, and a scanner that finds the line of every key in a TOML text.
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hilnode.config_errors import ConfigError, Loc, Problem, dotted, printable, sentence, shown
-from hilnode.signals import nearest
+from hilnode.core.problems import ConfigError, Loc, Problem, dotted, printable, sentence, shown
+from hilnode.core.signals import nearest
 
 DEEPEST = 32
 """Levels of nested tables. The standard TOML reader needs quadratic time for a key of many dotted parts."""

@@ -1,4 +1,4 @@
-"""Units at the edge: how a number in one unit becomes a number in another.
+"""Unit conversion at the boundary: a number in one unit to a number in another.
 
 The tick knows numbers only, so every conversion is folded into one scale and one offset before the run. pint does
 the work and is imported on the first real conversion: a configuration whose units agree never pays for it.

@@ -1,4 +1,4 @@
-"""What the bits of a run depend on besides its inputs: what compiles a plant, and the CPU it is made for."""
+"""What the exact bits of a run depend on besides its inputs: compiler versions and the CPU."""
 
 from __future__ import annotations
 

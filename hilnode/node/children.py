@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hilnode.realtime import kept_off
+from hilnode.shared.realtime import kept_off
 
 FIRST_WAIT = 0.2  # [s] before a dead child is started again; doubled each time
 LONGEST_WAIT = 10.0  # [s]
@@ -33,9 +33,13 @@ class Child:
         log: Path | None,
         revive: bool,
         longest_wait: float = LONGEST_WAIT,
+        name: str = "",
     ) -> None:
-        """`longest_wait` [s]: one that dies again and again is started again after this time at the latest."""
-        self.name = module.rpartition(".")[2]
+        """`name`: what people call it, else the last word of `module`.
+
+        `longest_wait` [s]: one that dies again and again is started again after this time at the latest.
+        """
+        self.name = name or module.rpartition(".")[2]
         self.deaths = 0
         self._module, self._spec, self._log, self._revive = module, spec, log, revive
         self._longest_wait = longest_wait

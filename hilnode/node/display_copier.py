@@ -1,6 +1,6 @@
-"""The mirror: a thread of the node that copies what its plant shows into shared memory, about thirty times a second.
+"""The display copier: a thread that copies what the plant shows into shared memory, about thirty times a second.
 
-Hot code writes, stamps and goes on; it knows of no reader. The mirror reads the stamp of a tile before its heights: a
+Hot code writes, stamps and goes on; it knows of no reader. The copier reads the stamp of a tile before its heights: a
 change that it saw half of is stamped later, so that the next look copies the tile again.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.sights import TRIES, Sights
+from hilnode.shared.display_state import TRIES, DisplayState
 from plant.abi import TILE, Plant
 
 log = logging.getLogger("hilnode")
@@ -46,17 +46,17 @@ def layout_of(plant: Plant) -> dict[str, Any] | None:
     }
 
 
-class Mirror:
-    """Keeps `sights` like what `plant` shows, from `start` to `close`."""
+class DisplayCopier:
+    """Keeps `display` like what `plant` shows, from `start` to `close`."""
 
-    def __init__(self, plant: Plant, sights: Sights) -> None:
-        self._plant, self._sights = plant, sights
+    def __init__(self, plant: Plant, display: DisplayState) -> None:
+        self._plant, self._display = plant, display
         self._seen = [np.full(g.stamps.shape, -1, np.int64) for g in plant.grids]
         self._arrows_seen = -1
         n = len(plant.props.names) if plant.props else 0
         self._props_seen: NDArray[np.int64] = np.full(n, -1, np.int64)
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="display copier", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -81,7 +81,7 @@ class Mirror:
         self._copy_props()
 
     def _copy_tiles(self, k: int, seen: NDArray[np.int64]) -> None:
-        source, to = self._plant.grids[k], self._sights.grids[k]
+        source, to = self._plant.grids[k], self._display.grids[k]
         stamps = source.stamps.copy()
         for i, j in np.argwhere(stamps != seen):
             block = to.block(i, j)
@@ -90,7 +90,7 @@ class Mirror:
         seen[:] = stamps
 
     def _copy_arrows(self) -> None:
-        source, to = self._plant.arrows, self._sights.arrows
+        source, to = self._plant.arrows, self._display.arrows
         if source is None or to is None or source.stamp[0] == self._arrows_seen:
             return
         for _ in range(TRIES):
@@ -104,7 +104,7 @@ class Mirror:
                 return
 
     def _copy_props(self) -> None:
-        source, to = self._plant.props, self._sights.props
+        source, to = self._plant.props, self._display.props
         if source is None or to is None:
             return
         stamps = source.stamps.copy()

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import logging
 import os
-import platform
 import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -33,36 +30,39 @@ from drivers.ecu import Ecu
 from drivers.runner import Runner
 from drivers.stand_in import StandIn
 from drivers.twin import Twin
-from hilnode import __version__, jit, realtime
-from hilnode.assemble import Buffers, assemble
-from hilnode.children import LONGEST_WAIT, Child
-from hilnode.config import Config
-from hilnode.control import Control, Word
-from hilnode.door import Door
-from hilnode.ecu_line import Lines
-from hilnode.events import Happening
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H, Health, state_of
-from hilnode.key_check import check_keys
-from hilnode.lane import Lane
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.ring import Ring
-from hilnode.lockfree.segment import Segment
-from hilnode.mirror import Mirror, layout_of
-from hilnode.operate import Operate
-from hilnode.ports import PortBusy, PortRefused, check_free
-from hilnode.record import Record
-from hilnode.recording import recorder_spec
-from hilnode.row import Col, Schema, State, signal_table
-from hilnode.sights import Sights
-from hilnode.signals import UnknownName, nearest
-from hilnode.stats import Stats, Timing
-from hilnode.supervisor import Supervisor
-from hilnode.tick.layout import EVENT_WIDTH, Exit, L, Op
+from hilnode.config.assemble import Buffers, assemble
+from hilnode.config.config import Config
+from hilnode.config.key_check import check_keys
+from hilnode.config.wiring import resolve
+from hilnode.core import jit
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.core.struct import Struct
+from hilnode.node.child_specs import bridge_spec, ecu_spec, timing_recorder_spec, watchdog_spec
+from hilnode.node.children import LONGEST_WAIT, Child
+from hilnode.node.display_copier import DisplayCopier, layout_of
+from hilnode.node.operate import Operate
+from hilnode.node.ports import PortBusy, PortRefused, check_free
+from hilnode.node.recorder_spec import recorder_spec
+from hilnode.node.rpc_methods import rpc_methods
+from hilnode.node.run_folder import write_run_file
+from hilnode.node.stats import Stats, Timing
+from hilnode.node.supervisor import Supervisor
+from hilnode.node.web_child import web_spec, why_not
+from hilnode.shared import realtime
+from hilnode.shared.codes import EVENT_WIDTH, ExitCode, Op
+from hilnode.shared.command_ring import CommandRing
+from hilnode.shared.control import Control, Word
+from hilnode.shared.display_state import DisplayState
+from hilnode.shared.ecu_link import EcuLinks
+from hilnode.shared.events import Happening
+from hilnode.shared.health import HEALTH_KIND, HEALTH_WORDS, H, Health, state_of
+from hilnode.shared.local_rpc import LocalRpc
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.lockfree.segment import Segment
+from hilnode.shared.row import Col, Schema, State
+from hilnode.tick.layout import Exit, L
 from hilnode.tick.loop import run
-from hilnode.timinglog import FILE_NAME
-from hilnode.verbs import verbs
-from hilnode.web_child import ecu_lane, web_spec, why_not
-from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Task
 
@@ -72,10 +72,6 @@ EVENTS = 4096  # kept in the ring
 RECORDER_READY_WITHIN = 30.0  # [s] a recording without its first row can not be run again
 RECORDER_AWAY = 0.25  # of what the ring holds: a dead recorder is back by then, and finds every row still there
 CHILD_ENDS_WITHIN = 10.0  # [s] the recorder may have a file to finish
-
-
-class FolderUsed(ValueError):
-    """The folder for this run's files already holds a run."""
 
 
 class StartFailed(RuntimeError):
@@ -116,7 +112,7 @@ class Node(Operate):
         self.ended = threading.Event()
         self._tick_ready = threading.Event()
         self._say = say
-        self._began_ns = time.monotonic_ns()
+        self.began_ns = time.monotonic_ns()
         self.extra_tasks = tuple(extra_tasks)
         self._opened = contextlib.ExitStack()
         try:
@@ -131,12 +127,12 @@ class Node(Operate):
         c = self.config
         kind = re.sub(r"\W", "_", c.plant.kind)
         jit.warm_up(f"plant-{kind}", [(f"the plant {c.plant.kind}", self._make_plant)], self._say)
-        self._pairs = {n: driver_kinds.create_pair(d.kind, n, d.options, c.source.folder) for n, d in c.drivers.items()}
+        self.pairs = {n: driver_kinds.create_pair(d.kind, n, d.options, c.source.folder) for n, d in c.drivers.items()}
         self.drivers: dict[str, Driver] = {  # those that are in: the device or its twin
-            n: pair[c.drivers[n].twin is not False] for n, pair in self._pairs.items()
+            n: pair[c.drivers[n].twin is not False] for n, pair in self.pairs.items()
         }
-        self.stand_ins = {n: twin.actor.kind for n, (_, twin) in self._pairs.items() if isinstance(twin, StandIn)}
-        self.ecus = {n: real for n, (real, _) in self._pairs.items() if isinstance(real, Ecu)}
+        self.stand_ins = {n: twin.actor.kind for n, (_, twin) in self.pairs.items() if isinstance(twin, StandIn)}
+        self.ecus = {n: real for n, (real, _) in self.pairs.items() if isinstance(real, Ecu)}
         if not c.bridge.enabled and (alone := [n for n in self.ecus if c.drivers[n].twin is False]):
             raise OptionError(f"drivers.{alone[0]}: an ECU comes in by the bridge: set bridge.enabled = true")
         self.wiring = resolve(
@@ -164,11 +160,11 @@ class Node(Operate):
             check_free("bridge.commands", c.bridge.commands)
             if c.bridge.metrics:
                 check_free("bridge.metrics", c.bridge.metrics)
-            self._lane_address = self._check_lane(c.bridge.ecu)
-        self._write_run_file()
+            self.lane_address = self._check_lane(c.bridge.ecu)
+        write_run_file(self)
         self.watchdog = self._start_watchdog()
         self.tick = assemble(c, self.wiring, self.schema, self.plant, self._buffers, last_tick=last_tick)
-        self._record = Record(self.tick)
+        self._record = Struct(self.tick)
         self.stats = Stats(self._rows)
         self.events = self._events.reader()
         kernels = [("the tick", self._dry_run), ("the status line", self.stats.feed), ("the events", self.events.read)]
@@ -177,7 +173,7 @@ class Node(Operate):
         self.runners = {n: self._make_runner(n) for n in self.drivers}
         self._thread = threading.Thread(target=self._tick_thread, name="tick", daemon=True)
         self._supervisor = Supervisor(self, self._say)
-        self._door = Door(c.node.name, verbs(self))
+        self._rpc = LocalRpc(c.node.name, rpc_methods(self))
 
     def _check_lane(self, address: str) -> str:
         """Where ECUs are answered; nowhere if the address is taken and there is no seat for one anyway."""
@@ -205,7 +201,7 @@ class Node(Operate):
             Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
         )
         self._events = self._owned(Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH))
-        lane = self._owned(Lane(f"{name}.commands"))
+        lane = self._owned(CommandRing(f"{name}.commands"))
         Operate.__init__(self, lane, self.control, self.schema, self.wiring, self.plant.parameters)
         words = HEALTH_WORDS * max(1, len(self.drivers))
         self._health = self._owned(Segment.create(f"{name}.health", kind=HEALTH_KIND, words=words)).words.reshape(
@@ -222,14 +218,14 @@ class Node(Operate):
         outboxes = {n: self._owned(Mailbox.create(f"{name}.out.{n}", channels=k)) for n, k in driven.items() if k}
         lanes = [self._lane.ring]
         if self.ecus:
-            self._lines = self._owned(Lines.create(name, len(self.ecus)))
-            lanes.append(self._owned(Lane(f"{name}.grants")).ring)  # the bridge is its one writer
-        self._mirror: Mirror | None = None
-        self.sights_layout = layout_of(self.plant)
-        if self.sights_layout:
-            sights = self._owned(Sights.create(name, self.sights_layout))
-            self._mirror = self._owned(Mirror(self.plant, sights))
-            self._mirror.look()
+            self._ecu_links = self._owned(EcuLinks.create(name, len(self.ecus)))
+            lanes.append(self._owned(CommandRing(f"{name}.grants")).ring)  # the bridge is its one writer
+        self._copier: DisplayCopier | None = None
+        self.display_layout = layout_of(self.plant)
+        if self.display_layout:
+            display = self._owned(DisplayState.create(name, self.display_layout))
+            self._copier = self._owned(DisplayCopier(self.plant, display))
+            self._copier.look()
         self._buffers = Buffers(self.control.segment.address, self._rows, self._events, lanes, inboxes, outboxes)
 
     def _owned(self, part: PartT) -> PartT:
@@ -248,7 +244,7 @@ class Node(Operate):
     def _start_watchdog(self) -> Child | None:
         if not self.config.safety.watchdog:
             return None
-        child = Child("hilnode.watchdog", self._watchdog_spec(), log=self._file("watchdog.log"), revive=True)
+        child = Child("hilnode.node.watchdog", watchdog_spec(self), log=self._file("watchdog.log"), revive=True)
         self._opened.callback(self._end_child, child)
         return child
 
@@ -271,39 +267,23 @@ class Node(Operate):
         for line in child.heard():
             self._say(line)
 
-    def _watchdog_spec(self) -> dict[str, Any]:
-        c = self.config
-        devices = [
-            {
-                "kind": c.drivers[n].kind,
-                "name": n,
-                "options": real.options,
-                "safe": self._safe(n).tolist(),
-                "record": k,
-            }
-            for k, (n, (real, _)) in enumerate(self._pairs.items())
-            if real.external and real.outputs  # those of twins too: the device may be put in later
-        ]
-        return {
-            "node": c.node.name,
-            "limit_ms": c.safety.watchdog_ms,
-            "priority": c.node.priority,
-            "cpu": self.cpu,
-            "log": str(self.directory / "events.jsonl") if self.directory else "",
-            "drivers": devices,
-        }
-
     def _start_helpers(self) -> list[Child]:
         c, helpers = self.config, []
         if self.directory and c.log.timing:
             helpers.append(
-                Child("hilnode.recorder", self._recorder_spec(), log=self._file("recorder.log"), revive=True)
+                Child(
+                    "hilnode.node.timing_recorder",
+                    timing_recorder_spec(self),
+                    log=self._file("recorder.log"),
+                    revive=True,
+                    name="recorder",
+                )
             )
         self.row_recorder: Child | None = None
         if self.directory and c.log.record:
             spec = recorder_spec(self)
             self.row_recorder = Child(
-                "bridge.row_recorder",
+                "bridge.record.row_recorder",
                 spec,
                 log=self._file("row_recorder.log"),
                 revive=True,
@@ -312,96 +292,28 @@ class Node(Operate):
             helpers.append(self.row_recorder)
         self.bridge: Child | None = None
         if c.bridge.enabled:
-            self.bridge = Child("bridge.server", self._bridge_spec(), log=self._file("bridge.log"), revive=True)
+            log = self._file("bridge.log")
+            self.bridge = Child("bridge.publish.server", bridge_spec(self), log=log, revive=True, name="bridge")
             helpers.append(self.bridge)
         if self.ecus and c.bridge.enabled:
-            helpers.append(Child("bridge.ecu", self._ecu_spec(), log=self._file("ecu.log"), revive=True))
+            log = self._file("ecu.log")
+            helpers.append(Child("bridge.ecu.server", ecu_spec(self), log=log, revive=True, name="ecu"))
         if c.bridge.enabled and c.web.enabled:
             if refused := why_not(self):
                 self.notes.append(refused)
             else:
-                helpers.append(Child("bridge.web.server", web_spec(self), log=self._file("web.log"), revive=True))
+                log = self._file("web.log")
+                helpers.append(Child("bridge.web.server", web_spec(self), log=log, revive=True, name="web"))
         for child in helpers:
             self._opened.callback(self._end_helper, child)
         return helpers
 
-    def _recorder_spec(self) -> dict[str, Any]:
-        c = self.config
-        return {
-            "node": c.node.name,
-            "cpu": self.cpu,
-            "schema": self.schema.hash,
-            "directory": str(self.directory),
-            "blackbox_seconds": c.log.blackbox_seconds,
-            "blackbox_first": c.log.blackbox_first,
-            "meta": {
-                "node": c.node.name,
-                "period_ns": int(self.tick.live.i[L.PERIOD]),
-                "dt_ns": c.node.period_ns,
-                "rate_hz": c.node.rate_hz,
-                "plant": c.plant.kind,
-                "version": __version__,
-            },
-        }
-
-    def _bridge_spec(self) -> dict[str, Any]:
-        b = self.config.bridge
-        return {
-            "node": self.config.node.name,
-            "cpu": self.cpu,
-            "schema": self.schema.as_dict(),
-            "parameters": signal_table(self.plant.parameters),
-            "run": f"{os.getpid()}-{self._began_ns}",
-            "scene": list(self.plant.scene),
-            "sights": self.sights_layout,
-            "ecu_lane": ecu_lane(self),
-            "ecus": list(self.ecus),
-            "ecu": "" if self.ecus else self._lane_address,  # the bridge's own to answer at
-            "version": __version__,
-            "directory": str(self.directory.resolve()) if self.directory else "",
-            "publish": b.publish,
-            "commands": b.commands,
-            "keys": str(Path(b.keys).resolve()) if b.keys else "",
-            "role": b.role,
-            "metrics": b.metrics or "",
-            "state_hz": b.state_hz,
-            "raw": b.raw,
-        }
-
-    def _ecu_spec(self) -> dict[str, Any]:
-        c, b = self.config, self._bridge_spec()
-        kept = ("node", "cpu", "schema", "version", "directory", "keys", "role")
-        return {
-            **{key: b[key] for key in kept},
-            "ecu": c.bridge.ecu,
-            "pace": c.node.pace,
-            "grants": f"{c.node.name}.grants",
-            "step_op": int(Op.STEP),
-            "ecus": [self._ecu_of(name, ecu) for name, ecu in self.ecus.items()],
-        }
-
-    def _ecu_of(self, name: str, ecu: Ecu) -> dict[str, Any]:
-        """What the lane has to know of one ECU: its channels, and where in a row their values are."""
-        commands = [(k, m.channel) for k, m in enumerate(self.wiring.commands) if m.driver == name]
-        period = self.config.drivers[name].period_ms * 1e6
-        return {
-            "name": name,
-            "inputs": [s.name for s in ecu.inputs],
-            "outputs": [s.name for s in ecu.outputs],
-            "commands": [k for k, _ in commands],
-            "mapped": [channel for _, channel in commands],
-            "safe": self._safe(name).tolist(),
-            "record": list(self.drivers).index(name),
-            "silent_ns": ecu.silent_ns,
-            "every": max(1, round(period / self.config.node.period_ns)),
-        }
-
     def _make_runner(self, name: str) -> Runner:
-        real, twin = self._pairs[name]
+        real, twin = self.pairs[name]
         driver = self.drivers[name]
         if name in self.ecus:
-            line = self._lines.table[list(self.ecus).index(name)]
-            watch = self.ecus[name].watch(line, by_clock=self.config.node.pace != "lockstep")
+            link = self._ecu_links.table[list(self.ecus).index(name)]
+            watch = self.ecus[name].watch(link, by_clock=self.config.node.pace != "lockstep")
             driver, real = (twin if driver is twin else watch), watch
         used = [m.channel for m in self.wiring.commands if m.driver == name]
         ages = [m.stale_ns for m in self.wiring.inputs if m.source is not None and m.source[0] == name]
@@ -411,7 +323,7 @@ class Node(Operate):
             inbox=self._buffers.inboxes.get(name),
             outbox=self._buffers.outboxes.get(name),
             used=np.array(used, np.int64),
-            safe=self._safe(name),
+            safe=self.safe_values(name),
             health=self._health[list(self.drivers).index(name)],
             live=lambda: self.control.live,
             period=self.config.drivers[name].period_ms * 1e-3,
@@ -424,7 +336,7 @@ class Node(Operate):
         """SCHED_FIFO for the threads of drivers: below the tick's."""
         return min(self.config.node.driver_priority, max(0, self.config.node.priority - 1))
 
-    def _safe(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def safe_values(self, driver: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Safe value of every output channel of a driver: the config's where it maps one, else the channel's own."""
         safe = np.array([s.safe for s in self.drivers[driver].outputs], float)
         for m in self.wiring.commands:
@@ -434,22 +346,6 @@ class Node(Operate):
 
     def _file(self, name: str) -> Path | None:
         return self.directory / name if self.directory else None
-
-    def _write_run_file(self) -> None:
-        if not self.directory:
-            return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        if (self.directory / FILE_NAME).exists() or (self.directory / "rows.mcap").exists():
-            raise FolderUsed(f"{self.directory} holds an earlier run: choose another folder (--out) or move it away")
-        about = {
-            "version": __version__,
-            "started": datetime.now().astimezone().isoformat(timespec="seconds"),
-            "started_monotonic_ns": time.monotonic_ns(),
-            "machine": {"host": platform.node(), "kernel": platform.release(), "cpus": os.cpu_count()},
-            "config": self.config.model_dump(mode="json", by_alias=True),
-            "schema": self.schema.as_dict(),
-        }
-        (self.directory / "run.json").write_text(json.dumps(about, indent=1) + "\n")
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -475,9 +371,9 @@ class Node(Operate):
             runner.start()
         self._supervisor.start()
         self._thread.start()
-        if self._mirror:
-            self._mirror.start()
-        if refused := self._door.open():
+        if self._copier:
+            self._copier.start()
+        if refused := self._rpc.open():
             self.notes.append(refused)
         self._tick_ready.wait()
         for note in self.notes:
@@ -540,8 +436,8 @@ class Node(Operate):
     def exit_code(self) -> int:
         """0 ended as asked, 3 tripped, 4 overrun halt."""
         if self.tick.live.i[L.EXIT] == Exit.HALTED:
-            return 4
-        return 3 if self.tripped or self.stuck or self.refused else 0
+            return int(ExitCode.HALTED)
+        return int(ExitCode.TRIPPED if self.tripped or self.stuck or self.refused else ExitCode.OK)
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -596,7 +492,7 @@ class Node(Operate):
         for name, runner in self.runners.items():
             if not runner.stop(deadline):
                 self._say(f"driver {name} did not let go within safety.stop_deadline_ms")
-        self._door.close()
+        self._rpc.close()
         self._supervisor.stop()
         self._opened.close()
 
@@ -605,10 +501,3 @@ class Node(Operate):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def new_directory(config: Config, out: Path | None) -> Path:
-    """Where this run's files go: `out`, or a new folder named by node and time."""
-    if out:
-        return out
-    return Path(config.log.directory) / f"{config.node.name}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -1,4 +1,4 @@
-"""What a person or a program may ask of a running node, by name and with limits checked.
+"""The commands that people and programs give a running node, by name and with limits checked.
 
 Each answer is the tick it took effect at.
 """
@@ -10,22 +10,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hilnode.assemble import fault_params, wave_params
-from hilnode.config import check_fault, check_stimulus
-from hilnode.control import Control, Word
-from hilnode.events import Happening
-from hilnode.lane import Lane, Order
-from hilnode.limits import SLOTS
-from hilnode.row import Schema
-from hilnode.signals import Signal, UnknownName, nearest
-from hilnode.tick.layout import Cause, Op
-from hilnode.wiring import SignalMap, fault_map, stimulus_map
+from hilnode.config.assemble import fault_params, wave_params
+from hilnode.config.config import check_fault, check_stimulus
+from hilnode.config.wiring import SignalMap, fault_map, stimulus_map
+from hilnode.core.limits import SLOTS
+from hilnode.core.signals import Signal, UnknownName, nearest
+from hilnode.shared.codes import Cause, Op
+from hilnode.shared.command_ring import Command, CommandRing
+from hilnode.shared.control import Control, Word
+from hilnode.shared.events import Happening
+from hilnode.shared.row import Schema
 
 
 class Operate:
     """The commands of a node. `CommandRefused` says why the tick said no."""
 
-    def __init__(self, lane: Lane, control: Control, schema: Schema, wiring: SignalMap, parameters: tuple[Signal, ...]):
+    def __init__(
+        self, lane: CommandRing, control: Control, schema: Schema, wiring: SignalMap, parameters: tuple[Signal, ...]
+    ):
         self._lane = lane
         self._control = control
         self._signals = schema.signals
@@ -142,11 +144,11 @@ class Operate:
         All of it is checked before any of it is asked for. Then it goes to the tick in one go, which takes sixteen
         commands at a time: a small session takes effect in a single tick.
         """
-        orders: list[Order] = [
+        commands: list[Command] = [
             (Op.PARAMETER, _find("plant parameter", name, self._parameters, value), [value])
             for name, value in parameters.items()
         ]
-        orders += [(Op.FORCE, _find("signal", name, self._signals, x), [x]) for name, x in forces.items()]
+        commands += [(Op.FORCE, _find("signal", name, self._signals, x), [x]) for name, x in forces.items()]
         made = {
             Op.FAULT: [_checked("faults", k, self._fault, table) for k, table in enumerate(faults)],
             Op.STIMULUS: [_checked("stimuli", k, self._stimulus, table) for k, table in enumerate(stimuli)],
@@ -155,8 +157,8 @@ class Operate:
             free = {Op.FAULT: self._fault_slots, Op.STIMULUS: self._stimulus_slots}
             given = {op: _first(free[op], len(words)) for op, words in made.items()}
             for op, words in made.items():
-                orders += [(op, slot, w) for slot, w in zip(given[op], words, strict=True)]
-            answers = self._lane.ask_all(orders)
+                commands += [(op, slot, w) for slot, w in zip(given[op], words, strict=True)]
+            answers = self._lane.ask_all(commands)
             for op, slots in given.items():
                 free[op].difference_update(slots)
         tick = answers[-1].tick if answers else self._control[Word.TICK]

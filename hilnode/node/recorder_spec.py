@@ -1,4 +1,4 @@
-"""What the node tells its recorder of rows: where the rings are, what the words and codes mean, and what run this is.
+"""Spec of the row recorder: names of the rings, meaning of words and codes, and metadata of the run.
 
 Everything in `about` goes into the file, so that a run can be read, replayed and run again with nothing else at hand.
 """
@@ -10,15 +10,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hilnode import __version__
-from hilnode.made_by import made_by
+from hilnode.node.build_info import made_by
 from plant.abi import Status
 
 if TYPE_CHECKING:
-    from hilnode.node import Node
+    from hilnode.node.node import Node
 
 
 def recorder_spec(node: Node) -> dict[str, Any]:
-    """The first line for `bridge.row_recorder`."""
+    """The first line for `bridge.record.row_recorder`."""
     c = node.config
     return {
         "node": c.node.name,
@@ -48,6 +48,6 @@ def _about(node: Node) -> dict[str, Any]:
         "parameters": {s.name: value for s, value in parameters},  # at the start
         "tasks": [task.name for task in node.extra_tasks],
         "scene": list(node.plant.scene),
-        "sights": node.sights_layout,
+        "sights": node.display_layout,
         "first_event": node.events.next,  # those before are of the dry run
     }

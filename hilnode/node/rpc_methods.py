@@ -1,19 +1,19 @@
-"""What may be asked of a node from outside its process, by name. The door serves these; the bridge passes them on."""
+"""Methods of a node that other processes may call. Local RPC serves these; the bridge passes requests on to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hilnode.control import Word
-from hilnode.signals import UnknownName, nearest
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.shared.control import Word
 from hilnode.tick.layout import L
 
 if TYPE_CHECKING:
-    from hilnode.node import Node
+    from hilnode.node.node import Node
 
 
-def verbs(node: Node) -> dict[str, Callable[..., Any]]:
+def rpc_methods(node: Node) -> dict[str, Callable[..., Any]]:
     """Each answers with something that JSON can carry, most with the tick at which it took effect."""
     return {
         "arm": node.arm,

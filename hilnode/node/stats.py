@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.lockfree.ring import Ring, RingView, pull
-from hilnode.row import Col, Flag
+from hilnode.core.jit import kernel
+from hilnode.shared.lockfree.ring import Ring, RingView, pull
+from hilnode.shared.row import Col, Flag
 
 BINS = 4000  # of 1 us; the last one takes all above
 T_WAKE, T_DEADLINE, T_START, T_END = int(Col.WAKE), int(Col.DEADLINE), int(Col.START), int(Col.END)

@@ -1,6 +1,6 @@
-"""The supervisor.
+"""The supervisor: the node's thread for all that is not time-critical.
 
-A thread for everything that has time. Events, scripts, helper processes, required drivers, a loop that hangs.
+Events, scripts, helper processes, required drivers, a loop that hangs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from hilnode.control import Word
-from hilnode.events import Happening, Teller
-from hilnode.health import Health
-from hilnode.realtime import keep_pace
-from hilnode.row import State
-from hilnode.tick.layout import Answer, Cause, Event
+from hilnode.shared.codes import Answer, Cause, Event
+from hilnode.shared.control import Word
+from hilnode.shared.events import Happening, Teller
+from hilnode.shared.health import Health
+from hilnode.shared.realtime import keep_pace
+from hilnode.shared.row import State
 
 if TYPE_CHECKING:
-    from hilnode.node import Node
+    from hilnode.node.node import Node
 
 log = logging.getLogger("hilnode")
 

@@ -1,4 +1,4 @@
-"""A node as a service: what systemd is told while it runs, and the unit that starts it with the PC.
+"""A node as a systemd service: its notifications while it runs, and the unit that starts it at boot.
 
 Under `Type=notify` systemd waits for the first tick, shows the state in `systemctl status`, and restarts a node whose
 loop no longer moves. Elsewhere NOTIFY_SOCKET is not set and nothing here does anything.

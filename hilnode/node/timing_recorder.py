@@ -1,4 +1,4 @@
-"""The recorder: a process that writes every tick's times to the timing log. The tick does not know it exists.
+"""The timing recorder: a process that writes every tick's times to the timing log, unknown to the tick.
 
 It reads the ring like any other reader, a few times a second, and reads the machine's counters beside it. If it
 is killed, the node starts another one, which goes on where the file ends; only rows that the ring has
@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hilnode import blackbox
-from hilnode.control import Control, Word
-from hilnode.lockfree.ring import Ring
-from hilnode.machine_sample import Sampler
-from hilnode.realtime import keep_off
-from hilnode.row import HEADER
-from hilnode.timinglog import FILE_NAME, TimingWriter, read
+from hilnode.shared import blackbox
+from hilnode.shared.control import Control, Word
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.machine_sample import Sampler
+from hilnode.shared.realtime import keep_off
+from hilnode.shared.row import HEADER
+from hilnode.shared.timinglog import FILE_NAME, TimingWriter, read
 
 PERIOD_MS = 50  # between two looks at the ring and at the machine
 FLUSH_EVERY = 5  # looks
@@ -33,7 +33,7 @@ TRY_EVERY = 0.25  # [s] to begin a file on a disc that is full
 
 
 class Recorder:
-    """Writes the timing log of one node. `spec` comes from the node: see `Node._recorder_spec`."""
+    """Writes the timing log of one node. `spec` comes from the node: see child_specs.py."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.control = Control.attach(spec["node"])

@@ -1,4 +1,4 @@
-"""The watchdog: a process of its own that makes the devices safe when the node no longer can.
+"""The watchdog: a separate process that makes the devices safe when the node no longer can.
 
 It looks at the node's heartbeat in shared memory and at the node's process. When the process is gone (kill -9,
 crash) or the heartbeat is too old (SIGSTOP, a debugger, a plant that never returns), it brings every device to
@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from drivers import registry
 from drivers.base import Driver
-from hilnode.control import Control, Word
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS, H
-from hilnode.lockfree.segment import Segment, remove_leftovers
-from hilnode.realtime import keep_off
-from hilnode.row import State
+from hilnode.shared.control import Control, Word
+from hilnode.shared.health import HEALTH_KIND, HEALTH_WORDS, H
+from hilnode.shared.lockfree.segment import Segment, remove_leftovers
+from hilnode.shared.realtime import keep_off
+from hilnode.shared.row import State
 
 ON_ITS_WAY = 0.005  # [s] a writer that has asked already gets this long to be done; a frozen one never is
 AFTER_DEATH = 1.0  # [s] safe values are repeated for this long after the node's death
@@ -113,7 +113,7 @@ class Device:
 
 
 class Watchdog:
-    """Watches one node. `spec` comes from the node: see `Node._watchdog_spec`."""
+    """Watches one node. `spec` comes from the node: see child_specs.py."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.node: str = spec["node"]

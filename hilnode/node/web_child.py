@@ -1,4 +1,4 @@
-"""What the node tells its web server, and what the bridge tells anybody about the controls that a page can hold."""
+"""Spec of the web server process, and the description of ECU channels that the bridge gives to clients."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hilnode.ports import PortBusy, PortRefused, check_free
-from hilnode.row import signal_table
+from hilnode.node.ports import PortBusy, PortRefused, check_free
+from hilnode.shared.row import signal_table
 
 if TYPE_CHECKING:
-    from hilnode.node import Node
+    from hilnode.node.node import Node
 
 
 def ecu_lane(node: Node) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hilnode.doctor_checks import PRIORITY, Finding, examine
-from hilnode.realtime import choose_cpu
+from hilnode.report.doctor_checks import PRIORITY, Finding, examine
+from hilnode.shared.realtime import choose_cpu
 
 if TYPE_CHECKING:  # the probe brings numba, which takes longer to import than all checks take to run
-    from hilnode.latency_probe import Probe
+    from hilnode.report.latency_probe import Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def diagnose(cpu: int | None = None, seconds: float = 3.0, probe: bool = True) -
         bad = sum(f.level == "bad" for f in findings)
         told = f"{bad} of {len(findings)} checks are bad." if bad else "No check is bad."
         return Diagnosis(where, "not measured", f"{told} Only a measurement shows what the tick will get.", findings)
-    from hilnode import latency_probe
+    from hilnode.report import latency_probe
 
     measured = latency_probe.measure(where, seconds, priority=PRIORITY)
     return Diagnosis(

@@ -1,4 +1,4 @@
-"""What makes a PC unfit for a real-time loop, one check each.
+"""Checks for what makes a PC unfit for a real-time loop, one function each.
 
 Every check reads /proc, /sys and /dev below a root folder and answers with one `Finding`; none raises, whatever it
 meets there. The checks stand in the order in which their remedy helps: the report takes its advice from the top.
@@ -10,13 +10,24 @@ import ctypes
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hilnode.realtime import ROOT, cpu_list, isolated_cpus, online_cpus
+from hilnode.report.proc_files import (
+    boot_argument,
+    cpu_text,
+    has_capability,
+    names,
+    number,
+    read,
+    self_status,
+    soft_limit,
+    whole,
+)
+from hilnode.shared.realtime import ROOT, cpu_list, isolated_cpus, online_cpus
 
 Level = Literal["good", "note", "bad", "unknown"]
 
@@ -50,67 +61,6 @@ def check(function: Check) -> Check:
     """Register a check; its place in this file is its rank."""
     CHECKS.append(function)
     return function
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return None
-
-
-def _number(path: Path) -> int | None:
-    return _int(_read(path) or "")
-
-
-def _int(text: str) -> int | None:
-    try:
-        return int(text) if len(text) < 20 else None  # what the kernel counts fits in 64 bits
-    except ValueError:
-        return None
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def cpu_text(cpus: Iterable[int]) -> str:
-    """The inverse of `cpu_list`."""
-    runs: list[list[int]] = []
-    for c in sorted(cpus):
-        if runs and c == runs[-1][1] + 1:
-            runs[-1][1] = c
-        else:
-            runs.append([c, c])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
-def _boot_argument(root: Path, key: str) -> str | None:
-    """The value of `key=...` on the kernel's command line; the last one counts."""
-    found = re.findall(rf"(?:^|\s){re.escape(key)}=(\S*)", _read(root / "proc/cmdline") or "")
-    return found[-1] if found else None
-
-
-def _self_status(root: Path, key: str) -> str:
-    found = re.search(rf"^{key}:[ \t]*(\S+)", _read(root / "proc/self/status") or "", re.MULTILINE)
-    return found[1] if found else ""
-
-
-def _has_capability(root: Path, bit: int) -> bool:
-    try:
-        return bool(int(_self_status(root, "CapEff"), 16) >> bit & 1)
-    except ValueError:
-        return False
-
-
-def _soft_limit(root: Path, what: str) -> str | None:
-    found = re.search(
-        rf"^{what}[ \t]+(unlimited|[0-9]{{1,20}})[ \t]", _read(root / "proc/self/limits") or "", re.MULTILINE
-    )
-    return found[1] if found else None
 
 
 def _boot_fix(arguments: str) -> str:
@@ -173,11 +123,11 @@ def _try_fifo() -> str:
 def kernel_preemption(root: Path = ROOT, cpu: int = 0) -> Finding:
     """PREEMPT_RT bounds the time the kernel keeps the CPU to itself; nothing else does."""
     name = "kernel"
-    release, build = _read(root / "proc/sys/kernel/osrelease"), _read(root / "proc/sys/kernel/version")
+    release, build = read(root / "proc/sys/kernel/osrelease"), read(root / "proc/sys/kernel/version")
     if not build:
         return Finding(name, "unknown", release or "?", "/proc/sys/kernel/version cannot be read.")
     fix = _kernel_fix(root)
-    if _read(root / "sys/kernel/realtime") == "1" or re.search(r"PREEMPT[_ ]RT\b", build):
+    if read(root / "sys/kernel/realtime") == "1" or re.search(r"PREEMPT[_ ]RT\b", build):
         return Finding(name, "good", f"{release}, PREEMPT_RT", "The kernel can be interrupted nearly everywhere.")
     mode = _preempt_mode(root, build)
     why = "Without PREEMPT_RT a driver or a system call of any process may hold the CPU for milliseconds."
@@ -190,7 +140,7 @@ def kernel_preemption(root: Path = ROOT, cpu: int = 0) -> Finding:
 
 
 def _kernel_fix(root: Path) -> str:
-    system = re.search(r"^ID=\"?(\w+)", _read(root / "etc/os-release") or "", re.MULTILINE)
+    system = re.search(r"^ID=\"?(\w+)", read(root / "etc/os-release") or "", re.MULTILINE)
     return {
         "debian": "sudo apt install linux-image-rt-$(dpkg --print-architecture)",
         "ubuntu": "sudo pro attach && sudo pro enable realtime-kernel",
@@ -201,18 +151,18 @@ def _preempt_mode(root: Path, build: str) -> str:
     """none, voluntary, lazy or full; `dynamic` where the kernel can switch and does not tell to what."""
     if "PREEMPT_DYNAMIC" not in build:
         return "full" if "PREEMPT" in build else "none or voluntary"
-    chosen = re.search(r"\((\w+)\)", _read(root / "sys/kernel/debug/sched/preempt") or "")
-    return chosen[1] if chosen else _boot_argument(root, "preempt") or "dynamic"
+    chosen = re.search(r"\((\w+)\)", read(root / "sys/kernel/debug/sched/preempt") or "")
+    return chosen[1] if chosen else boot_argument(root, "preempt") or "dynamic"
 
 
 @check
 def hypervisor(root: Path = ROOT, cpu: int = 0) -> Finding:
     """A virtual CPU runs when its host lets it: stolen time is time the tick was frozen."""
     name = "hypervisor"
-    info = _read(root / "proc/cpuinfo")
+    info = read(root / "proc/cpuinfo")
     if info is None:
         return Finding(name, "unknown", "?", "/proc/cpuinfo cannot be read.")
-    kind = _read(root / "sys/hypervisor/type")
+    kind = read(root / "sys/hypervisor/type")
     if not kind and not re.search(r"^flags\s*:.*\bhypervisor\b", info, re.MULTILINE):
         return Finding(name, "good", "none", "The CPU is real: no host can take it away.")
     before = _steal(root, cpu)
@@ -230,8 +180,8 @@ def hypervisor(root: Path = ROOT, cpu: int = 0) -> Finding:
 
 def _steal(root: Path, cpu: int) -> tuple[int, int] | None:
     """(stolen, all) jiffies of one CPU since boot."""
-    line = re.search(rf"^cpu{cpu} ([0-9 ]+)$", _read(root / "proc/stat") or "", re.MULTILINE)
-    fields = [_int(f) or 0 for f in line[1].split()] if line else []
+    line = re.search(rf"^cpu{cpu} ([0-9 ]+)$", read(root / "proc/stat") or "", re.MULTILINE)
+    fields = [whole(f) or 0 for f in line[1].split()] if line else []
     return (fields[7], sum(fields[:8])) if len(fields) >= 8 else None
 
 
@@ -239,7 +189,7 @@ def _steal(root: Path, cpu: int) -> tuple[int, int] | None:
 def clock_source(root: Path = ROOT, cpu: int = 0) -> Finding:
     """The tick reads the clock several times; a slow clock is a slow tick."""
     name = "clock source"
-    source = _read(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
+    source = read(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
     if not source:
         return Finding(name, "unknown", "?", "current_clocksource cannot be read.")
     if source in ("tsc", "arch_sys_counter", "timebase"):
@@ -256,7 +206,7 @@ def clock_source(root: Path = ROOT, cpu: int = 0) -> Finding:
 def governor(root: Path = ROOT, cpu: int = 0) -> Finding:
     """A loop that sleeps most of the time looks idle to the governor, which then slows its CPU down."""
     name, folder = "CPU frequency", root / "sys/devices/system/cpu"
-    found = {c: _read(folder / f"cpu{c}/cpufreq/scaling_governor") for c in _numbered(folder, "cpu")}
+    found = {c: read(folder / f"cpu{c}/cpufreq/scaling_governor") for c in _numbered(folder, "cpu")}
     known = {c: g for c, g in found.items() if g}
     if not known:
         return Finding(name, "unknown", "no governor", "Firmware or a host sets the frequency; look in the BIOS setup.")
@@ -271,7 +221,7 @@ def governor(root: Path = ROOT, cpu: int = 0) -> Finding:
 
 def _numbered(folder: Path, prefix: str) -> list[int]:
     """The numbers N of the entries `prefixN`."""
-    found = (re.fullmatch(rf"{prefix}([0-9]{{1,9}})", n) for n in _names(folder))
+    found = (re.fullmatch(rf"{prefix}([0-9]{{1,9}})", n) for n in names(folder))
     return sorted(int(m[1]) for m in found if m)
 
 
@@ -279,13 +229,11 @@ def _numbered(folder: Path, prefix: str) -> list[int]:
 def idle_states(root: Path = ROOT, cpu: int = 0) -> Finding:
     """Waking from a deep idle state takes its exit latency, at every tick."""
     name = "idle states"
-    if _boot_argument(root, "idle") == "poll":
+    if boot_argument(root, "idle") == "poll":
         return Finding(name, "good", "idle=poll", "The CPU never sleeps.")
     folder = root / f"sys/devices/system/cpu/cpu{cpu}/cpuidle"
     states = [folder / f"state{i}" for i in _numbered(folder, "state")]
-    enabled = [
-        (_number(s / "latency") or 0, _read(s / "name") or s.name) for s in states if _number(s / "disable") != 1
-    ]
+    enabled = [(number(s / "latency") or 0, read(s / "name") or s.name) for s in states if number(s / "disable") != 1]
     if not enabled:
         return Finding(name, "unknown", "none listed", "Firmware or a host decides how deep this CPU sleeps.")
     slowest, state = max(enabled)
@@ -303,14 +251,14 @@ def idle_states(root: Path = ROOT, cpu: int = 0) -> Finding:
 def isolation(root: Path = ROOT, cpu: int = 0) -> Finding:
     """An isolated CPU runs the tick and nothing else, not even the kernel's housekeeping."""
     name = "CPU isolation"
-    if _read(root / "proc/cmdline") is None:
+    if read(root / "proc/cmdline") is None:
         return Finding(name, "unknown", "?", "/proc/cmdline cannot be read.")
 
     def on(key: str) -> bool:
-        given = _boot_argument(root, key)
+        given = boot_argument(root, key)
         return given == "all" or cpu in cpu_list(given)
 
-    nohz = on("nohz_full") or cpu in cpu_list(_read(root / "sys/devices/system/cpu/nohz_full"))
+    nohz = on("nohz_full") or cpu in cpu_list(read(root / "sys/devices/system/cpu/nohz_full"))
     parts = {
         "isolcpus": cpu in isolated_cpus(root) or on("isolcpus"),
         "nohz_full": nohz,
@@ -342,11 +290,11 @@ def interrupts(root: Path = ROOT, cpu: int = 0) -> Finding:
     numbers = _numbered(folder, "")
     if not numbers:
         return Finding(name, "unknown", "?", "/proc/irq cannot be read.")
-    may = [n for n in numbers if cpu in cpu_list(_read(folder / f"{n}/smp_affinity_list"))]
+    may = [n for n in numbers if cpu in cpu_list(read(folder / f"{n}/smp_affinity_list"))]
     counts = _interrupt_counts(root, cpu)
     landing = (counts[n] for n in may if n in counts and _lands(folder / str(n), cpu))
     busy = sorted((c for c in landing if c[0] > 0), reverse=True)
-    balanced = any(_read(root / f"proc/{pid}/comm") == "irqbalance" for pid in _numbered(root / "proc", ""))
+    balanced = any(read(root / f"proc/{pid}/comm") == "irqbalance" for pid in _numbered(root / "proc", ""))
     tail = "; irqbalance moves them about" if balanced else ""
     if not may:
         return Finding(name, "good", f"none may use CPU {cpu}{tail}", "No device interrupts the tick.")
@@ -364,20 +312,20 @@ def interrupts(root: Path = ROOT, cpu: int = 0) -> Finding:
 
 def _lands(irq: Path, cpu: int) -> bool:
     """Whether the interrupt is sent to this CPU now; one that does not tell is taken to."""
-    effective = cpu_list(_read(irq / "effective_affinity_list"))
+    effective = cpu_list(read(irq / "effective_affinity_list"))
     return not effective or cpu in effective
 
 
 def _interrupt_counts(root: Path, cpu: int) -> dict[int, tuple[int, str]]:
     """Interrupt number -> (times it came to `cpu`, who asked for it), from /proc/interrupts."""
-    head, *lines = (_read(root / "proc/interrupts") or "").splitlines() or [""]
+    head, *lines = (read(root / "proc/interrupts") or "").splitlines() or [""]
     columns = head.split()
     counts: dict[int, tuple[int, str]] = {}
     for line in lines:
         number, _, rest = line.partition(":")
-        irq, fields = _int(number), rest.split()
+        irq, fields = whole(number), rest.split()
         if irq is not None and f"CPU{cpu}" in columns and len(fields) > len(columns):
-            counts[irq] = (_int(fields[columns.index(f"CPU{cpu}")]) or 0, fields[-1])
+            counts[irq] = (whole(fields[columns.index(f"CPU{cpu}")]) or 0, fields[-1])
     return counts
 
 
@@ -388,7 +336,7 @@ def memory_lock(root: Path = ROOT, cpu: int = 0) -> Finding:
     why = "Memory that is not locked may be taken away, and the tick waits for a page fault to bring it back."
     if root != ROOT:
         return Finding(name, "unknown", "not tried", "It can be tried on the running machine only.")
-    if (_int(_self_status(root, "VmLck")) or 0) > 0:
+    if (whole(self_status(root, "VmLck")) or 0) > 0:
         return Finding(name, "good", "this process holds locked memory", why)
     if refused := _try_mlockall():
         return Finding(name, "bad", f"mlockall refused: {refused}", why, _limit_fix("memlock", "unlimited"))
@@ -411,12 +359,12 @@ def _try_mlockall() -> str:
 def realtime_limit(root: Path = ROOT, cpu: int = 0) -> Finding:
     """What the login allows; the next terminal may differ from this one."""
     name, why = "rtprio limit", f"The tick asks for priority {PRIORITY}."
-    limit = _soft_limit(root, "Max realtime priority")
+    limit = soft_limit(root, "Max realtime priority")
     if limit is None:
         return Finding(name, "unknown", "?", "/proc/self/limits cannot be read.")
-    if limit == "unlimited" or (_int(limit) or 0) >= PRIORITY:
+    if limit == "unlimited" or (whole(limit) or 0) >= PRIORITY:
         return Finding(name, "good", limit, why)
-    if _has_capability(root, CAP_SYS_NICE):
+    if has_capability(root, CAP_SYS_NICE):
         return Finding(name, "good", f"{limit}, lifted by CAP_SYS_NICE", why)
     return Finding(name, "bad", limit, f"{why} The limit is lower.", _limit_fix("rtprio", "95"))
 
@@ -425,13 +373,13 @@ def realtime_limit(root: Path = ROOT, cpu: int = 0) -> Finding:
 def memory_limit(root: Path = ROOT, cpu: int = 0) -> Finding:
     """mlockall counts every mapped byte against this, so that only `unlimited` is enough for a Python process."""
     name, why = "memlock limit", "The node locks all its memory, several hundred MiB with Python and numba."
-    limit = _soft_limit(root, "Max locked memory")
+    limit = soft_limit(root, "Max locked memory")
     if limit is None:
         return Finding(name, "unknown", "?", "/proc/self/limits cannot be read.")
     if limit == "unlimited":
         return Finding(name, "good", limit, why)
     value = f"{int(limit) // MIB} MiB"
-    if _has_capability(root, CAP_IPC_LOCK):
+    if has_capability(root, CAP_IPC_LOCK):
         return Finding(name, "good", f"{value}, lifted by CAP_IPC_LOCK", why)
     return Finding(name, "bad", value, why, _limit_fix("memlock", "unlimited"))
 
@@ -453,7 +401,7 @@ def cpu_count(root: Path = ROOT, cpu: int = 0) -> Finding:
 def hyperthread(root: Path = ROOT, cpu: int = 0) -> Finding:
     """Two hyperthreads share one core's units and caches: the sibling's work slows the tick."""
     name = "hyperthread"
-    siblings = cpu_list(_read(root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+    siblings = cpu_list(read(root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
     if cpu not in siblings:
         return Finding(name, "unknown", "?", f"The topology of CPU {cpu} cannot be read.")
     others = siblings - {cpu}
@@ -468,8 +416,8 @@ def hyperthread(root: Path = ROOT, cpu: int = 0) -> Finding:
 def throttling(root: Path = ROOT, cpu: int = 0) -> Finding:
     """Linux takes the CPU from real-time threads that use more than their share of a second."""
     name = "RT throttling"
-    runtime = _number(root / "proc/sys/kernel/sched_rt_runtime_us")
-    period = _number(root / "proc/sys/kernel/sched_rt_period_us") or 1_000_000
+    runtime = number(root / "proc/sys/kernel/sched_rt_runtime_us")
+    period = number(root / "proc/sys/kernel/sched_rt_period_us") or 1_000_000
     if runtime is None:
         return Finding(name, "unknown", "?", "/proc/sys/kernel/sched_rt_runtime_us cannot be read.")
     if runtime < 0 or runtime >= period > 0:
@@ -483,11 +431,11 @@ def throttling(root: Path = ROOT, cpu: int = 0) -> Finding:
 @check
 def swap(root: Path = ROOT, cpu: int = 0) -> Finding:
     """Drivers and bridge are Python: what was swapped out comes back at the speed of the disc."""
-    name, text = "swap", _read(root / "proc/swaps")
+    name, text = "swap", read(root / "proc/swaps")
     if text is None:
         return Finding(name, "unknown", "?", "/proc/swaps cannot be read.")
     rows = [line.split() for line in text.splitlines()[1:]]
-    used = sum(_int(r[3]) or 0 for r in rows if len(r) >= 5)
+    used = sum(whole(r[3]) or 0 for r in rows if len(r) >= 5)
     if not used:
         return Finding(name, "good", "none in use" if rows else "none", "No memory has to be fetched from disc.")
     why = "Memory has run short: what is not locked comes back from disc, in milliseconds."
@@ -498,7 +446,7 @@ def swap(root: Path = ROOT, cpu: int = 0) -> Finding:
 def huge_pages(root: Path = ROOT, cpu: int = 0) -> Finding:
     """Building huge pages behind a process's back stops it while its pages are moved."""
     name, file = "huge pages", "sys/kernel/mm/transparent_hugepage/enabled"
-    chosen = re.search(r"\[(\w+)\]", _read(root / file) or "")
+    chosen = re.search(r"\[(\w+)\]", read(root / file) or "")
     if not chosen:
         return Finding(name, "unknown", "?", f"/{file} cannot be read.")
     if chosen[1] != "always":

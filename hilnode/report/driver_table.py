@@ -1,4 +1,4 @@
-"""The drivers of a running node as a table for people: read from shared memory, so that a frozen node shows too."""
+"""The drivers of a running node as a table: read from shared memory, so that it works for a frozen node too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hilnode.health import Records, Report
+from hilnode.shared.health import Records, Report
 
 COLORS = {"up": "green", "connecting": "yellow", "degraded": "yellow", "down": "red"}
 

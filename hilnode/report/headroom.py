@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.config import Config, overlay
-from hilnode.lockfree.atomics import load_relaxed
-from hilnode.node import Node
+from hilnode.config.config import Config, overlay
+from hilnode.node.node import Node
+from hilnode.shared.clock import now_ns
+from hilnode.shared.lockfree.atomics import load_relaxed
 from plant.abi import OK, Task, step_function
 
 ALLOWED = 0.001

@@ -22,8 +22,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hilnode.row import Flag, State
-from hilnode.timinglog import FILE_NAME, TimingLog
+from hilnode.shared.blackbox import count_of, has, held_against, nominal_period
+from hilnode.shared.row import Flag, State
+from hilnode.shared.timinglog import FILE_NAME, TimingLog
 
 RUNS = Path("runs")
 """Where runs are looked for when none is named."""
@@ -79,28 +80,9 @@ def own_cost(log: TimingLog) -> NDArray[np.int64]:
     return (log.done - log.wake) - (log.end - log.start)
 
 
-def has(log: TimingLog, flag: Flag) -> NDArray[np.bool_]:
-    """Which ticks carry `flag`."""
-    return (log.flags & int(flag)) != 0
-
-
 def stepped(log: TimingLog) -> NDArray[np.bool_]:
     """Which ticks stepped the plant."""
     return (log.state == State.RUNNING) & ~has(log, Flag.PAUSED)
-
-
-def held_against(log: TimingLog) -> NDArray[np.bool_]:
-    """Which ticks overran outside the warm-up."""
-    return has(log, Flag.OVERRUN) & ~has(log, Flag.GRACE)
-
-
-def nominal_period(log: TimingLog) -> int | None:
-    """Return the period the run was set to [ns]; if the file's head is lost, the distance of most deadlines."""
-    given = log.meta.get("period_ns")
-    if given:
-        return int(given)
-    apart = np.diff(log.deadline)[np.diff(log.tick) == 1]
-    return int(np.median(apart)) if len(apart) else None
 
 
 def _stats(values: NDArray[np.int64]) -> Stats | None:
@@ -164,11 +146,6 @@ def to_json(report: JitterReport) -> dict[str, Any]:
         "damaged_blocks": report.damaged_blocks,
         "seconds": round(report.seconds, 3),
     }
-
-
-def count_of(n: int, thing: str) -> str:
-    """Say `no overruns`, `1 overrun`, `1,200 overruns`."""
-    return f"{n:,} {thing}{'' if n == 1 else 's'}" if n else f"no {thing}s"
 
 
 def rate(period_ns: int) -> str:

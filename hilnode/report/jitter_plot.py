@@ -1,4 +1,4 @@
-"""One picture of a run's timing: how late ticks woke, when, and how much of the period was left."""
+"""One plot of a run's timing: how late ticks woke, when, and how much of the period was left."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jitter import JitterReport, Stats, has, headline, held_against, own_cost, stepped, wake_latency
-from hilnode.row import Flag
-from hilnode.timinglog import TimingLog
+from hilnode.report.jitter import JitterReport, Stats, headline, own_cost, stepped, wake_latency
+from hilnode.shared.blackbox import has, held_against
+from hilnode.shared.row import Flag
+from hilnode.shared.timinglog import TimingLog
 
 INK, GREY, RED = "#22303c", "#8794a0", "#c8382e"
 BLUE, PALE_BLUE = "#2a6fb0", "#a9cbea"

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.clock import now_ns, sleep_until
-from hilnode.jit import kernel
-from hilnode.realtime import AwakeCpus, make_thread_hard
+from hilnode.core.jit import kernel
+from hilnode.shared.clock import now_ns, sleep_until
+from hilnode.shared.realtime import AwakeCpus, make_thread_hard
 
 PERIOD_NS = 1_000_000
 PRIORITY = 80

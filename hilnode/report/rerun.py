@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.config import Config
-from hilnode.made_by import made_by
-from hilnode.orders import Order
-from hilnode.row import POSE, Col, Flag, Schema
-from hilnode.tick.layout import Answer, Op
+from hilnode.config.config import Config
+from hilnode.node.build_info import made_by
+from hilnode.shared.codes import Answer, Op
+from hilnode.shared.command_record import CommandRow
+from hilnode.shared.row import POSE, Col, Flag, Schema
 from plant import registry as plant_kinds
 from plant.abi import Plant
 
 if TYPE_CHECKING:
-    from bridge.run_file import Run
+    from bridge.record.run_file import Run
 
 _STEP = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
@@ -115,7 +115,7 @@ class _Stepper:
         self.results[self._n_out :] = self._poses[: len(self.results) - self._n_out]
 
 
-class _Orders:
+class _Commands:
     """Recorded commands that changed the plant, by the tick at whose edge they took effect."""
 
     def __init__(self, run: Run) -> None:
@@ -124,7 +124,7 @@ class _Orders:
         self._number = int(run.about["first_event"]) - 1
         self._tick = -1  # of the last event
 
-    def until(self, tick: int) -> Iterator[Order]:
+    def until(self, tick: int) -> Iterator[CommandRow]:
         """Those of this tick, in order."""
         while self._next is not None:
             if self._next["number"] != self._number + 1 and tick >= min(self._tick + 1, self._next["tick"]):
@@ -139,7 +139,7 @@ class _Orders:
             if event["event"] == "command" and event["index"] == Answer.DONE:
                 if "order" not in event:
                     raise CannotRerun(f"tick {event['tick']}: what was commanded then was not recorded")
-                yield Order.from_hex(event["order"])
+                yield CommandRow.from_hex(event["order"])
 
 
 def build(run: Run) -> _Stepper:
@@ -163,7 +163,7 @@ def build(run: Run) -> _Stepper:
 
 def rerun(run: Run, progress: Callable[[float], None] = lambda share: None) -> Verdict:
     """Run it again. `progress` is told the share that is done."""
-    stepper, orders, s = build(run), _Orders(run), run.schema
+    stepper, commands, s = build(run), _Commands(run), run.schema
     words = [*range(s.at_outputs, s.at_commands), *range(s.at_poses, s.words)]
     stepper.reset()
     rows_done = steps = next_tick = 0
@@ -173,7 +173,7 @@ def rerun(run: Run, progress: Callable[[float], None] = lambda share: None) -> V
         whole = int(np.argmax(jumps)) if (jumps := ticks != np.arange(next_tick, next_tick + len(ticks))).any() else -1
         part = rows if whole < 0 else rows[:whole]
         try:
-            again, status, stepped = _again(stepper, orders, part, s)
+            again, status, stepped = _again(stepper, commands, part, s)
         except CannotRerun as error:
             return Verdict(rows_done, steps, None, str(error))
         steps += stepped
@@ -190,7 +190,7 @@ def rerun(run: Run, progress: Callable[[float], None] = lambda share: None) -> V
 
 
 def _again(
-    stepper: _Stepper, orders: _Orders, rows: NDArray[np.int64], s: Schema
+    stepper: _Stepper, commands: _Commands, rows: NDArray[np.int64], s: Schema
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
     """Outputs and poses, and status, for each row; and how often the plant was stepped."""
     results = np.empty((len(rows), len(stepper.results)))
@@ -199,10 +199,10 @@ def _again(
     moves = (rows[:, Col.FLAGS] & Flag.PAUSED) == 0
     n = len(s.inputs)
     for k, tick in enumerate(rows[:, Col.TICK].tolist()):
-        for order in orders.until(tick):
-            if order.op == Op.PARAMETER:
-                stepper.parameters[order.index] = order.params[0]
-            elif order.op == Op.RESET or (order.op == Op.ARM and stepper.bad):
+        for command in commands.until(tick):
+            if command.op == Op.PARAMETER:
+                stepper.parameters[command.index] = command.params[0]
+            elif command.op == Op.RESET or (command.op == Op.ARM and stepper.bad):
                 stepper.reset()
         stepper.inputs[:n] = inputs[k]
         if moves[k]:

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jitter import count_of, held_against, nominal_period
-from hilnode.machine_sample import CPU_TICK_NS, UNKNOWN, MachineSample
-from hilnode.row import Col, Flag
-from hilnode.timinglog import TimingLog
+from hilnode.shared.machine_sample import CPU_TICK_NS, UNKNOWN, MachineSample
+from hilnode.shared.row import Col, Flag
+from hilnode.shared.timinglog import TimingLog
 
 EXPLAINS = 0.5
 """A counter is the cause when it accounts for at least this share of the time that went astray."""
@@ -222,3 +221,27 @@ def _as_dict(incident: Incident) -> dict[str, Any]:
         "row_columns": [column.name.lower() for column in Col],
         "rows": incident.rows.tolist(),
     }
+
+
+def has(log: TimingLog, flag: Flag) -> NDArray[np.bool_]:
+    """Which ticks carry `flag`."""
+    return (log.flags & int(flag)) != 0
+
+
+def held_against(log: TimingLog) -> NDArray[np.bool_]:
+    """Which ticks overran outside the warm-up."""
+    return has(log, Flag.OVERRUN) & ~has(log, Flag.GRACE)
+
+
+def nominal_period(log: TimingLog) -> int | None:
+    """Return the period the run was set to [ns]; if the file's head is lost, the distance of most deadlines."""
+    given = log.meta.get("period_ns")
+    if given:
+        return int(given)
+    apart = np.diff(log.deadline)[np.diff(log.tick) == 1]
+    return int(np.median(apart)) if len(apart) else None
+
+
+def count_of(n: int, thing: str) -> str:
+    """Say `no overruns`, `1 overrun`, `1,200 overruns`."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}" if n else f"no {thing}s"

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 
 CLOCK_MONOTONIC = 1
 TIMER_ABSTIME = 1

@@ -1,7 +1,7 @@
-"""Orders: a command as it stands in its lane, in plain words and as bytes.
+"""Commands as recorded: a command from its ring, as a sentence and as bytes.
 
 The tick answers a command by an event that has the command's number and the tick, but not what was asked for; that
-stands in the lane. Together they tell what happened when, which is what a recording needs to run the plant again.
+stands in the ring. Together they tell what happened when, which is what a recording needs to run the plant again.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.events import ANSWERS, Happening
-from hilnode.lockfree.ring import Ring
-from hilnode.tick.layout import COMMAND_WIDTH, Answer, Event, Op
+from hilnode.shared.codes import COMMAND_WIDTH, Answer, Event, Op
+from hilnode.shared.events import ANSWERS, Happening
+from hilnode.shared.lockfree.ring import Ring
 
-KEPT = 4096  # orders that wait for their answer; one that never comes is forgotten in the end
+KEPT = 4096  # commands that wait for their answer; one that never comes is forgotten in the end
 
 
 @dataclass(frozen=True)
-class Order:
+class CommandRow:
     """What was asked for: `index` and `params` mean what `Op` says."""
 
     op: Op
@@ -32,13 +32,13 @@ class Order:
 
     @classmethod
     def of(cls, words: NDArray[np.int64]) -> Self:
-        """The order in one row of a lane."""
+        """The command in one row of a ring."""
         op, index, ident = (int(w) for w in words[:3])
         return cls(Op(op), index, ident, tuple(words[3:].view(np.float64).tolist()))
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """The order again, every bit of it, from what `hex` gave."""
+        """The command again, every bit of it, from what `hex` gave."""
         return cls.of(np.frombuffer(bytes.fromhex(text), "<i8"))
 
     def hex(self) -> str:
@@ -48,49 +48,55 @@ class Order:
         return words.tobytes().hex()
 
 
-class OrderBook:
-    """Finds the order that an answer belongs to, by reading the lanes of a node beside its tick."""
+class CommandBook:
+    """Finds the command that an answer belongs to, by reading the command rings of a node beside its tick."""
 
-    def __init__(self, lanes: Sequence[Ring], signals: Sequence[str], parameters: Sequence[str]) -> None:
+    def __init__(self, rings: Sequence[Ring], signals: Sequence[str], parameters: Sequence[str]) -> None:
         """`signals` and `parameters` are names, in the order of a row's signals and of the plant's parameters."""
-        self._readers = [lane.reader(first=0) for lane in lanes]
+        self._readers = [ring.reader(first=0) for ring in rings]
         self._signals, self._parameters = signals, parameters
-        self._open: OrderedDict[int, Order] = OrderedDict()
+        self._open: OrderedDict[int, CommandRow] = OrderedDict()
 
     def look(self) -> None:
-        """Read the lanes. Do it after the events were read: an order stands in its lane before it is answered."""
+        """Read the rings. Do it after the events were read: a command stands in its ring before it is answered."""
         for reader in self._readers:
             while len(rows := reader.read()):
                 for words in rows:
-                    order = Order.of(words)
-                    self._open[order.ident] = order
+                    command = CommandRow.of(words)
+                    self._open[command.ident] = command
         while len(self._open) > KEPT:
             self._open.popitem(last=False)
 
     def describe(self, happening: Happening) -> dict[str, Any]:
-        """What a recording keeps of an event: its own fields and, of an answer, the order."""
+        """What a recording keeps of an event: its own fields and, of an answer, the command."""
         told = happening.as_dict()
         if told["value"] is None:
             del told["value"]
         if happening.code != Event.COMMAND:
             return told
-        order = self._open.pop(happening.ident, None)
-        if order is None:
+        command = self._open.pop(happening.ident, None)
+        if command is None:
             return told | {"op": "unknown", "what": f"a command that was overwritten: {_answer(happening)}"}
-        return told | {"op": order.op.name.lower(), "order": order.hex(), "what": self._sentence(order, happening)}
+        return told | {
+            "op": command.op.name.lower(),
+            "order": command.hex(),
+            "what": self._sentence(command, happening),
+        }
 
-    def _sentence(self, order: Order, happening: Happening) -> str:
-        words = order.op.name.lower()
-        if order.op == Op.PARAMETER and 0 <= order.index < len(self._parameters):
-            words += f" {self._parameters[order.index]} = {order.params[0]:g}"
-        elif order.op in (Op.FORCE, Op.RELEASE) and 0 <= order.index < len(self._signals):
-            words += f" {self._signals[order.index]}"
-            words += f" = {order.params[0]:g}" if order.op == Op.FORCE else ""
-        elif order.op in (Op.STEP, Op.SPEED):
-            words += f" {order.params[0]:g}"
-        elif order.op in (Op.STIMULUS, Op.FAULT):
-            signal = int(order.params[0])
-            words += f" slot {order.index}" + (f" on {self._signals[signal]}" if order.params[1] else ": taken away")
+    def _sentence(self, command: CommandRow, happening: Happening) -> str:
+        words = command.op.name.lower()
+        if command.op == Op.PARAMETER and 0 <= command.index < len(self._parameters):
+            words += f" {self._parameters[command.index]} = {command.params[0]:g}"
+        elif command.op in (Op.FORCE, Op.RELEASE) and 0 <= command.index < len(self._signals):
+            words += f" {self._signals[command.index]}"
+            words += f" = {command.params[0]:g}" if command.op == Op.FORCE else ""
+        elif command.op in (Op.STEP, Op.SPEED):
+            words += f" {command.params[0]:g}"
+        elif command.op in (Op.STIMULUS, Op.FAULT):
+            signal = int(command.params[0])
+            words += f" slot {command.index}" + (
+                f" on {self._signals[signal]}" if command.params[1] else ": taken away"
+            )
         return f"{words}: {_answer(happening)}"
 
 

@@ -1,4 +1,4 @@
-"""A command lane: how Python asks the tick for something and hears what became of it."""
+"""A command ring: Python sends commands to the tick and waits for their answers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hilnode.events import ANSWERS, Happening
-from hilnode.lockfree.ring import Ring
-from hilnode.tick.layout import COMMAND_WIDTH, PARAMS, Answer, Event, Op
+from hilnode.shared.codes import COMMAND_WIDTH, PARAMS, Answer, Event, Op
+from hilnode.shared.events import ANSWERS, Happening
+from hilnode.shared.lockfree.ring import Ring
 
 CAPACITY = 1024  # commands that may wait; the tick takes 16 per tick
 MOST_AT_ONCE = 256  # of one session: others must find room too
 
-Order = tuple[Op, int, Sequence[float]]
+Command = tuple[Op, int, Sequence[float]]
 """A command: what, which one, and its parameters."""
 
 
@@ -29,8 +29,8 @@ class CommandRefused(RuntimeError):
         self.op, self.answer, self.detail = op, answer, detail
 
 
-class Lane:
-    """One source of commands. Its methods may be called from any thread; the lane itself is the ring's one writer."""
+class CommandRing:
+    """One source of commands. Its methods may be called from any thread; this object is the ring's one writer."""
 
     def __init__(self, name: str) -> None:
         self.ring = Ring.create(name, capacity=CAPACITY, width=COMMAND_WIDTH)
@@ -51,17 +51,17 @@ class Lane:
         """
         return self.ask_all([(op, index, params)], timeout=timeout)[0]
 
-    def ask_all(self, orders: Sequence[Order], *, timeout: float = 2.0) -> list[Happening]:
+    def ask_all(self, commands: Sequence[Command], *, timeout: float = 2.0) -> list[Happening]:
         """Send commands one right behind the other and wait for all answers; the first that is none is raised."""
         answers: list[Happening] = []
-        for first in range(0, len(orders), MOST_AT_ONCE):
-            answers += self._ask_some(orders[first : first + MOST_AT_ONCE], timeout)
+        for first in range(0, len(commands), MOST_AT_ONCE):
+            answers += self._ask_some(commands[first : first + MOST_AT_ONCE], timeout)
         return answers
 
-    def _ask_some(self, orders: Sequence[Order], timeout: float) -> list[Happening]:
+    def _ask_some(self, commands: Sequence[Command], timeout: float) -> list[Happening]:
         asked: list[tuple[Op, int, threading.Event, list[Happening]]] = []
         with self._lock:
-            for op, index, params in orders:
+            for op, index, params in commands:
                 done: threading.Event = threading.Event()
                 heard: list[Happening] = []
                 asked.append((op, self._push(op, index, params, (done, heard)), done, heard))

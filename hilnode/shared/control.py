@@ -12,7 +12,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
 KIND = 3
 STRIDE = 8  # words on a cache line

@@ -1,7 +1,8 @@
-"""What a plant shows beside its row, in shared memory: ground that changes, forces at points, bodies that rarely move.
+"""Display state of a plant in shared memory: changing ground, forces at points, bodies that rarely move.
 
-The node keeps a copy of these in the segment `NODE.sights` (see `hilnode.mirror`), and whoever displays them attaches.
-It holds the latest values and no more: a reader that looks seldom misses what was in between, and nobody waits.
+The node keeps a copy of these in the segment `NODE.sights` (see `hilnode.node.display_copier`), and whoever displays
+them attaches. It holds the latest values and no more: a reader that looks seldom misses what was in between, and nobody
+waits.
 
     each grid    stamps  int64 [tiles]    counts up after a tile has changed
                  heights float32 [nx, ny] above the corner's z [m]
@@ -23,14 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
-SIGHTS_KIND = 7
+DISPLAY_KIND = 7
 TRIES = 5  # at arrows that are just being written
 
 
 @dataclass(frozen=True)
-class GridSight:
+class GridState:
     """One grid: what it is, and its memory."""
 
     about: dict[str, Any]  # name, nx, ny, tile, corner, spacing, colour
@@ -44,7 +45,7 @@ class GridSight:
 
 
 @dataclass(frozen=True)
-class ArrowSight:
+class ArrowState:
     """Forces at points."""
 
     head: NDArray[np.int64]  # stamp, count
@@ -62,7 +63,7 @@ class ArrowSight:
 
 
 @dataclass(frozen=True)
-class PropSight:
+class PropState:
     """Bodies that rarely move."""
 
     names: list[str]
@@ -75,7 +76,7 @@ def tiles_of(about: dict[str, Any]) -> tuple[int, int]:
     return math.ceil(about["nx"] / about["tile"]), math.ceil(about["ny"] / about["tile"])
 
 
-class Sights:
+class DisplayState:
     """The segment of one node, laid out as `layout` says: `grids`, `arrows` (how many at most), `props` (names)."""
 
     def __init__(self, segment: Segment, layout: dict[str, Any]) -> None:
@@ -84,26 +85,26 @@ class Sights:
         self.layout = layout
         self.grids = [self._grid(about) for about in layout["grids"]]
         most = layout["arrows"]
-        self.arrows = ArrowSight(self._words(2), self._floats(most, 3), self._floats(most, 3)) if most else None
+        self.arrows = ArrowState(self._words(2), self._floats(most, 3), self._floats(most, 3)) if most else None
         n = len(layout["props"])
-        self.props = PropSight(layout["props"], self._words(n), self._floats(n, 7)) if n else None
+        self.props = PropState(layout["props"], self._words(n), self._floats(n, 7)) if n else None
 
     @classmethod
-    def create(cls, node: str, layout: dict[str, Any]) -> Sights:
-        return cls(Segment.create(f"{node}.sights", kind=SIGHTS_KIND, words=_size(layout)), layout)
+    def create(cls, node: str, layout: dict[str, Any]) -> DisplayState:
+        return cls(Segment.create(f"{node}.sights", kind=DISPLAY_KIND, words=_size(layout)), layout)
 
     @classmethod
-    def attach(cls, node: str, layout: dict[str, Any]) -> Sights:
-        segment = Segment.attach(f"{node}.sights", kind=SIGHTS_KIND)
+    def attach(cls, node: str, layout: dict[str, Any]) -> DisplayState:
+        segment = Segment.attach(f"{node}.sights", kind=DISPLAY_KIND)
         if len(segment.words) != _size(layout):
             raise ValueError(f"the segment {node}.sights has {len(segment.words)} words instead of {_size(layout)}")
         return cls(segment, layout)
 
-    def _grid(self, about: dict[str, Any]) -> GridSight:
+    def _grid(self, about: dict[str, Any]) -> GridState:
         nx, ny = about["nx"], about["ny"]
         stamps = self._words(math.prod(tiles_of(about))).reshape(tiles_of(about))
         heights = self._words((nx * ny + 1) // 2).view(np.float32)[: nx * ny].reshape(nx, ny)
-        return GridSight(about, stamps, heights)
+        return GridState(about, stamps, heights)
 
     def _words(self, count: int) -> NDArray[np.int64]:
         self._at += count

@@ -1,4 +1,4 @@
-"""The line to an ECU: words in shared memory between the node's driver, the bridge's ECU lane and who reports on it.
+"""The link to an ECU: words in shared memory between the node's driver, the ECU lane and whoever reports on it.
 
 One record for each driver of kind `ecu`, in the segment `NODE.ecus`. The values themselves go through the driver's
 mailbox, whose one writer is the lane while the ECU is in, and the twin's thread while the twin is in. `IN` and `BUSY`
@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
-LINE_KIND = 6
-LINE_WORDS = 32
+ECU_LINK_KIND = 6
+ECU_LINK_WORDS = 32
 SILENT = 2
 
 
@@ -45,7 +45,7 @@ class E(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LineReport:
+class EcuLinkReport:
     """A record in words and numbers, at one moment."""
 
     connected: bool
@@ -67,26 +67,26 @@ class LineReport:
         return asdict(self)
 
 
-class Lines:
-    """The lines of one node: made by the node, attached to by the bridge."""
+class EcuLinks:
+    """The links of one node: made by the node, attached to by the bridge."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
-        self.table = segment.words.reshape(-1, LINE_WORDS)
+        self.table = segment.words.reshape(-1, ECU_LINK_WORDS)
 
     @classmethod
-    def create(cls, node: str, count: int) -> Lines:
-        return cls(Segment.create(f"{node}.ecus", kind=LINE_KIND, words=LINE_WORDS * count))
+    def create(cls, node: str, count: int) -> EcuLinks:
+        return cls(Segment.create(f"{node}.ecus", kind=ECU_LINK_KIND, words=ECU_LINK_WORDS * count))
 
     @classmethod
-    def attach(cls, node: str) -> Lines:
-        return cls(Segment.attach(f"{node}.ecus", kind=LINE_KIND))
+    def attach(cls, node: str) -> EcuLinks:
+        return cls(Segment.attach(f"{node}.ecus", kind=ECU_LINK_KIND))
 
-    def report(self, number: int) -> LineReport:
+    def report(self, number: int) -> EcuLinkReport:
         """What the record says now."""
         w = self.table[number].tolist()
         clocked, rounds = w[E.CLOCKED] == 1, w[E.ROUND_P50] > 0
-        return LineReport(
+        return EcuLinkReport(
             connected=w[E.SEATED] == 1,
             age_s=(time.monotonic_ns() - w[E.HEARD]) * 1e-9 if w[E.HEARD] else math.inf,
             seq=w[E.SEQ],

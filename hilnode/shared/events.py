@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.row import Schema, State
-from hilnode.tick.layout import PLACE_BITS, PLACE_FURTHEST, Answer, Cause, Event
+from hilnode.shared.codes import PLACE_BITS, PLACE_FURTHEST, Answer, Cause, Event
+from hilnode.shared.row import Schema, State
 
 ANSWERS = {
     Answer.DONE: "done",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
 HEALTH_KIND = 4  # of the segment that holds one record for each driver
 

@@ -1,4 +1,4 @@
-"""The node's door: how another process on this PC asks a running node for something and hears what became of it.
+"""Local RPC: how another process on this PC calls methods of a running node and gets the result.
 
 A Unix socket in the abstract namespace: it has no file that a crash could leave behind, and the kernel says who is
 calling. Only the user that runs the node, and root, are let in. A call is one line of JSON, and so is the answer:
@@ -20,14 +20,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hilnode.lockfree.segment import HOME, PREFIX, owner_alive
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
+from hilnode.shared.lockfree.segment import HOME, PREFIX, owner_alive
 
 log = logging.getLogger("hilnode")
 
 PATIENCE = 2.0  # [s] that a caller may take for its line
 LONGEST = 128 * 1024  # [bytes] of a call
-MOST_CALLS = 16  # at a time; further ones wait at the door
+MOST_CALLS = 16  # at a time; further ones wait to be accepted
 ANSWERED_WITHIN = 30.0  # [s] a device may take its stop deadline to let go
 
 
@@ -39,15 +39,15 @@ def _address(node: str) -> str:
     return f"\0hilnode.{node}"
 
 
-class Door:
-    """Serves `verbs` of the node."""
+class LocalRpc:
+    """Serves the methods of a node."""
 
-    def __init__(self, node: str, verbs: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, node: str, methods: Mapping[str, Callable[..., Any]]) -> None:
         self._node = node
-        self._verbs = verbs
+        self._methods = methods
         self._listener: socket.socket | None = None
         self._room = threading.Semaphore(MOST_CALLS)
-        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="local rpc", daemon=True)
 
     def open(self) -> str:
         """Begin to listen; a sentence if that is not possible, without which a node can do."""
@@ -98,10 +98,10 @@ class Door:
             verb, given = call["do"], dict(call["with"])
         except (ValueError, KeyError, TypeError) as error:
             return {"error": f"not a call: {error}"}
-        if verb not in self._verbs:
-            return {"error": f"no command {verb!r}: {nearest(str(verb), list(self._verbs))}"}
+        if verb not in self._methods:
+            return {"error": f"no command {verb!r}: {nearest(str(verb), list(self._methods))}"}
         try:
-            return {"answer": self._verbs[verb](**given)}
+            return {"answer": self._methods[verb](**given)}
         except Exception as error:  # whatever it is, it is for the caller to know
             return {"error": str(error) or type(error).__name__}
 

@@ -1,4 +1,4 @@
-"""What the machine did to the tick: a handful of kernel counters, read about twenty times a second.
+"""Counters of the kernel that explain a late tick, sampled about twenty times a second.
 
 When a tick is late, the row says by how much, but not why. These counters say why: another task held the CPU
 (run-queue delay), the hypervisor took it (steal), memory was not there (page faults), an interrupt ran. They are read

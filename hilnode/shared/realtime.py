@@ -1,4 +1,4 @@
-"""Real-time privileges: what the tick asks of the machine before it is armed, and the one line each when it says no."""
+"""Real-time privileges: what the tick requests of the PC before it is armed, and one line for each refusal."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any
 
-from hilnode.signals import Signal, check_unique
+from hilnode.core.signals import Signal, check_unique
 
 
 class Col(IntEnum):

@@ -6,7 +6,7 @@ r"""The timing log: every tick's times in one file that survives a kill at any m
     block    ...
 
     kind     payload
-    ROWS     table of row headers (`hilnode.row.Col`)
+    ROWS     table of row headers (`hilnode.shared.row.Col`)
     SAMPLES  table of machine counters (`MachineSample`)
     LOST     u64: rows the recorder could not read before the ring overwrote them
     FOOTER   u64: ticks the node made; its presence says that the run ended in order
@@ -33,8 +33,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.machine_sample import MachineSample
-from hilnode.row import HEADER, Col
+from hilnode.shared.machine_sample import MachineSample
+from hilnode.shared.row import HEADER, Col
 
 __all__ = ["FILE_NAME", "Kind", "MachineSample", "TimingLog", "TimingLogError", "TimingWriter", "read"]
 
@@ -217,7 +217,7 @@ class TimingLog:
 
     @property
     def rows(self) -> Table:
-        """Row headers `[n, 12]`, words as in `hilnode.row.Col`."""
+        """Row headers `[n, 12]`, words as in `hilnode.shared.row.Col`."""
         return self.columns.T
 
     @property

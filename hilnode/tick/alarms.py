@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from hilnode.tick.layout import L_NOW, L_STATE, RUNNING, Cause, Event
+from hilnode.core.jit import kernel
+from hilnode.shared.codes import Cause, Event
+from hilnode.tick.layout import L_NOW, L_STATE, RUNNING
 from hilnode.tick.lifecycle import tell, trip
 
 LOG, TRIP, SET = 0, 1, 2

@@ -1,4 +1,4 @@
-"""A call through the plant's pointer.
+"""Calls the plant through its function pointer.
 
     int64 step(void *self, int64 step, const double *params, const double *inputs, double *outputs, double *poses)
 

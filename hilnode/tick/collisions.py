@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.tick.layout import PLACE_BITS, PLACE_FURTHEST, Event
+from hilnode.core.jit import inline, kernel
+from hilnode.shared.codes import PLACE_BITS, PLACE_FURTHEST, Event
 from hilnode.tick.lifecycle import tell
 
 COLLISION = int(Event.COLLISION)

@@ -12,18 +12,18 @@ import math
 
 import numpy as np
 
-from hilnode.control import STRIDE, Word
-from hilnode.jit import kernel
-from hilnode.limits import HISTORY, SLOTS
-from hilnode.lockfree.atomics import double_of, load_acquire, store_release
-from hilnode.lockfree.ring import RingView, pull
+from hilnode.core.jit import kernel
+from hilnode.core.limits import HISTORY, SLOTS
+from hilnode.shared.codes import COMMAND_WIDTH, SLOT_PARAMS, Answer, Cause, Event, Op, Pace
+from hilnode.shared.control import STRIDE, Word
+from hilnode.shared.lockfree.atomics import double_of, load_acquire, store_release
+from hilnode.shared.lockfree.ring import RingView, pull
 from hilnode.tick.call import call_step
 from hilnode.tick.faults import DELAY, Kind
 from hilnode.tick.inputs import first_stale_trip, prime_inputs
 from hilnode.tick.layout import (
     ARMED,
     CLEARED,
-    COMMAND_WIDTH,
     CONFIGURED,
     L_ARMED_AT,
     L_BUDGET,
@@ -36,13 +36,7 @@ from hilnode.tick.layout import (
     L_STATE,
     L_STEP,
     RUNNING,
-    SLOT_PARAMS,
     TRIPPED,
-    Answer,
-    Cause,
-    Event,
-    Op,
-    Pace,
 )
 from hilnode.tick.lifecycle import enter, tell, trip
 from hilnode.tick.slots import attach, detach

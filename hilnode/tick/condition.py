@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 from hilnode.tick.layout import CLAMPED, L_FLAGS
 
 

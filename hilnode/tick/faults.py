@@ -1,4 +1,4 @@
-"""Fault injection: what goes wrong with a signal on purpose.
+"""Fault injection: disturbances of a signal on purpose.
 
 Parameters of a slot: p0 begins at, p1 ends at [ns of simulated time, whole numbers; inf = never], p2 ... as the kind
 says below. Memory (of delay, drop and stuck) moves on only when the plant does, and never takes in what is no number.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from hilnode.jit import kernel
-from hilnode.limits import HISTORY
+from hilnode.core.jit import kernel
+from hilnode.core.limits import HISTORY
 from hilnode.tick.layout import FAULT, L_FLAGS, L_STEP
 from hilnode.tick.rng import normal, uniform
 

@@ -1,4 +1,4 @@
-"""Inputs: newest letters from the mailboxes, stale and impossible values replaced, faults and forces applied.
+"""Inputs: newest values from the mailboxes, stale and impossible ones replaced, faults and forces applied.
 
 device channel -> scale, offset -> [stimulus] -> [fault] -> clamp, low pass, rate limit -> [force] -> plant
 
@@ -10,24 +10,12 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
-from hilnode.lockfree.mailbox import take
+from hilnode.core.jit import kernel
+from hilnode.shared.codes import Cause, Event, Pace, Stale
+from hilnode.shared.lockfree.mailbox import take
 from hilnode.tick.condition import condition, prime
 from hilnode.tick.faults import spoil
-from hilnode.tick.layout import (
-    FORCED,
-    INVALID,
-    L_FLAGS,
-    L_NOW,
-    L_STATE,
-    L_STEP,
-    RUNNING,
-    STALE,
-    Cause,
-    Event,
-    Pace,
-    Stale,
-)
+from hilnode.tick.layout import FORCED, INVALID, L_FLAGS, L_NOW, L_STATE, L_STEP, RUNNING, STALE
 from hilnode.tick.lifecycle import tell, trip
 from hilnode.tick.stimulus import wanted, wave
 

@@ -1,4 +1,4 @@
-"""The node's life: configured -> armed -> running -> tripped -> cleared -> armed, and the events that tell of it.
+"""The node's lifecycle: configured -> armed -> running -> tripped -> cleared -> armed, and the events of it.
 
 Devices leave their safe values in RUNNING only. Every change of state goes through `enter`, so that the state
 word, the LIVE word and the event can not disagree.
@@ -6,11 +6,12 @@ word, the LIVE word and the event can not disagree.
 
 from __future__ import annotations
 
-from hilnode.control import STRIDE, Word
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import store_release, word_of
-from hilnode.lockfree.ring import push
-from hilnode.tick.layout import L_NOW, L_STATE, L_TICK, RUNNING, TRIPPED, Event
+from hilnode.core.jit import kernel
+from hilnode.shared.codes import Event
+from hilnode.shared.control import STRIDE, Word
+from hilnode.shared.lockfree.atomics import store_release, word_of
+from hilnode.shared.lockfree.ring import push
+from hilnode.tick.layout import L_NOW, L_STATE, L_TICK, RUNNING, TRIPPED
 
 _BYTES = 8 * STRIDE
 _STATE = int(Word.STATE) * _BYTES

@@ -1,22 +1,24 @@
 """The loop. It runs in a thread of its own without the GIL; nothing in it allocates, locks, logs or raises.
 
+_wait           until the deadline
 obey            commands at the tick's edge
-wait            until the deadline
 take_inputs     newest values, or what stands in for them
-step            the plant, through its pointer
-give_outputs    to the devices, or their safe values
+_step           the plant, through its pointer
+show_outputs    the plant's outputs, with their faults and forces
 watch           alarms
+give_outputs    to the devices, or their safe values
 judge           was it too late?
 push            one row for everybody who listens
 """
 
 from __future__ import annotations
 
-from hilnode.clock import now_ns, sleep_until, wait_until
-from hilnode.control import STRIDE, Word
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import load_acquire, load_relaxed, store_relaxed
-from hilnode.lockfree.ring import push
+from hilnode.core.jit import kernel
+from hilnode.shared.clock import now_ns, sleep_until, wait_until
+from hilnode.shared.codes import Cause, Pace
+from hilnode.shared.control import STRIDE, Word
+from hilnode.shared.lockfree.atomics import load_acquire, load_relaxed, store_relaxed
+from hilnode.shared.lockfree.ring import push
 from hilnode.tick.alarms import watch
 from hilnode.tick.call import call_step
 from hilnode.tick.collisions import tell_collisions
@@ -49,9 +51,7 @@ from hilnode.tick.layout import (
     TICK,
     TRIPPED,
     WAKE,
-    Cause,
     Exit,
-    Pace,
     view_tick,
 )
 from hilnode.tick.lifecycle import enter, trip
@@ -71,7 +71,7 @@ POLL = 20_000  # [ns] between two looks for a lockstep command
 
 @kernel
 def run(address):
-    """Run the `Tick` record at this address until told to stop; return the `Exit` reason. Devices are safe then."""
+    """Run the `Tick` struct at this address until told to stop; return the `Exit` reason. Devices are safe then."""
     t = view_tick(address)
     live, row = t.live, t.row
     deadline = now_ns() + live.i[L_PERIOD]

@@ -1,4 +1,4 @@
-"""Outputs: what the devices are told. Live while running, safe otherwise, and no jump between the two.
+"""Outputs: commands to the devices, live while running and safe otherwise, with no jump between the two.
 
 plant output -> [fault] -> [force] -> scale, offset -> blend from safe -> clamp, low pass, rate limit -> [alarm]
 -> [fault] -> [force]
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
-from hilnode.lockfree.mailbox import put
+from hilnode.core.jit import kernel
+from hilnode.shared.codes import Cause
+from hilnode.shared.lockfree.mailbox import put
 from hilnode.tick.condition import condition, prime
 from hilnode.tick.faults import forget, spoil
-from hilnode.tick.layout import FORCED, L_FLAGS, L_NOW, L_STATE, RUNNING, Cause
+from hilnode.tick.layout import FORCED, L_FLAGS, L_NOW, L_STATE, RUNNING
 from hilnode.tick.lifecycle import trip
 
 C_NOT_FINITE, C_COMMAND = int(Cause.NOT_FINITE), int(Cause.COMMAND_NOT_FINITE)

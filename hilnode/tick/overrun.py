@@ -1,4 +1,4 @@
-"""Overruns: a tick whose work ended after the next deadline, and what follows.
+"""Overruns: ticks whose work ended after the next deadline, and the policy that follows.
 
 skip       give up the missed deadlines, go on with the next one on the grid
 catch-up   run the missed ticks at once, but no more than a limit; give up the rest
@@ -8,9 +8,10 @@ halt       stop, devices safe
 
 from __future__ import annotations
 
-from hilnode.control import STRIDE, Word
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import store_relaxed
+from hilnode.core.jit import kernel
+from hilnode.shared.codes import Cause, Event, Pace, Policy
+from hilnode.shared.control import STRIDE, Word
+from hilnode.shared.lockfree.atomics import store_relaxed
 from hilnode.tick.layout import (
     CATCH_UP,
     DEADLINE,
@@ -26,11 +27,7 @@ from hilnode.tick.layout import (
     OVERRUN,
     RUNNING,
     SLIPPED,
-    Cause,
-    Event,
     Exit,
-    Pace,
-    Policy,
 )
 from hilnode.tick.lifecycle import tell, trip
 

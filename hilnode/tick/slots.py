@@ -1,12 +1,12 @@
-"""Slots: stimuli and faults by signal, as short chains, so that one signal may have several, one after another
-or together.
+"""Slots: the stimuli and faults of each signal as a short linked list, so that one signal may have several, in turn or
+together.
 
 head[signal] -> slot -> next[slot] -> ... -> -1
 """
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 
 
 @kernel

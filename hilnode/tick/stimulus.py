@@ -1,4 +1,4 @@
-"""Stimulus: values for an input that no device delivers. Time is simulated time, so a pause holds the wave.
+"""Stimulus: generated values for an input that no device delivers, over simulated time: a pause holds the wave.
 
 Parameters of a slot: p0 begins at, p1 ends at [ns of simulated time, whole numbers; inf = never], p2 ... as the kind
 says below.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from hilnode.tick.layout import L_STEP
 from hilnode.tick.rng import normal
 

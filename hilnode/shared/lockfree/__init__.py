@@ -1,4 +1,4 @@
-"""Buffers in shared memory that nobody ever waits for: `Mailbox` (latest value) and `Ring` (every row).
+"""Lock-free buffers in shared memory: `Mailbox` (latest value) and `Ring` (every row).
 
 Kept empty of imports: the watchdog needs `segment` alone and must not load a compiler.
 """

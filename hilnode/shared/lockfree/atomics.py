@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 _WORD = ir.IntType(64)
 _DOUBLE = ir.DoubleType()

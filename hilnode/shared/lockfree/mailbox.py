@@ -1,4 +1,4 @@
-"""Mailbox: the latest values of one device, one writer, many readers, nobody ever waits.
+"""Mailbox: the latest values of one device; one writer, many readers, lock-free.
 
     word 0        head: letters written so far (on a cache line of its own)
     word 8 ...    SLOTS slots of 2 x channels words: values (float64), then the time each was measured [ns]
@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import (
+from hilnode.core.jit import kernel
+from hilnode.shared.lockfree.atomics import (
     copy_words,
     fence_acquire,
     fence_release,
@@ -34,7 +34,7 @@ from hilnode.lockfree.atomics import (
     load_relaxed,
     store_release,
 )
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
 KIND = 1
 SLOTS = 4

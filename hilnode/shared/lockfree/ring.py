@@ -1,4 +1,4 @@
-"""Ring: one writer, many readers, one row per push; the oldest row is overwritten, nobody ever waits.
+"""Ring: one writer, many readers, lock-free; one row per push, and the oldest row is overwritten.
 
     word 0        head: rows pushed so far (on a cache line of its own)
     word 8 ...    capacity x width words; row n stands in slot n mod capacity
@@ -39,8 +39,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import (
+from hilnode.core.jit import kernel
+from hilnode.shared.lockfree.atomics import (
     copy_words,
     fence_acquire,
     fence_release,
@@ -48,7 +48,7 @@ from hilnode.lockfree.atomics import (
     load_relaxed,
     store_release,
 )
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
 KIND = 2
 LINE = 8  # words on a cache line

@@ -1,0 +1,1 @@
+"""The command line: `hilnode run`, `doctor`, `replay`, ... One file per family of commands."""

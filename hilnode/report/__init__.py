@@ -1,0 +1,1 @@
+"""Reports on a run or a PC: jitter, headroom, latency, doctor, rerun."""
