@@ -1,4 +1,4 @@
-"""The border between a plant and whoever steps it: one C function over flat buffers.
+"""The ABI of a plant: one C function over flat buffers, called by whoever steps it.
 
     int64_t step(void *self, int64_t step, const double *params,
                  const double *inputs, double *outputs, double *poses);
@@ -6,7 +6,7 @@
 `self` is whatever the plant wants back, `step` counts plant steps from 0, `poses` holds 7 numbers per body
 (position [m], quaternion w x y z). The answer is 0, or a status that trips the node. `reset` has the same
 shape: it restores the initial state and fills outputs and poses. A plant from C or Rust gives its addresses as
-they are (`plant/hilnode_plant.h`); one written in numba uses `step_function` and `hilnode.record`:
+they are (`plant/hilnode_plant.h`); one written in numba uses `step_function` and `hilnode.core.struct`:
 
     class Pendulum(NamedTuple):
         state: F1
@@ -31,8 +31,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from hilnode.jit import exported
-from hilnode.signals import Signal, check_unique
+from hilnode.core.jit import exported
+from hilnode.core.signals import Signal, check_unique
 
 _DOUBLES = types.CPointer(types.float64)
 STEP = types.int64(types.int64, types.int64, _DOUBLES, _DOUBLES, _DOUBLES, _DOUBLES)
@@ -125,7 +125,7 @@ class Plant:
     bodies: tuple[str, ...] = ()
     reset: tuple[int, int] = (0, 0)  # address of the reset function and its self; 0 = none
     status: dict[int, str] = field(default_factory=dict)  # sentences for status codes of its own
-    scene: tuple[dict[str, Any], ...] = ()  # what its bodies look like: entries of plant/look.py
+    scene: tuple[dict[str, Any], ...] = ()  # what its bodies look like: entries of plant/visual/entries.py
     grids: tuple[Grid, ...] = ()  # ground that changes
     arrows: Arrows | None = None  # contact forces
     props: Props | None = None  # bodies that rarely move

@@ -1,4 +1,4 @@
-"""Kinds that people and kernels name: of bodies, of joints, of rows, of steppers and of solvers."""
+"""Codes shared by worlds and kernels: kinds of bodies, joints, rows, steppers and solvers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Turning(IntEnum):
     ALL_FREE = 0  # ball: no angular row
     NONE_FREE = 1  # fixed, prismatic: three rows, vector part of the relative quaternion
     ONE_FREE = 2  # hinge: axis z of both frames stays parallel, two rows
-    TWO_FREE = 3  # universal: x of A stays square to y of B, one row
+    TWO_FREE = 3  # universal: x of A stays perpendicular to y of B, one row
 
 
 class Bound(IntEnum):

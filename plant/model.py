@@ -1,5 +1,6 @@
-"""The engine's arrays: `Model`, constant after compile, and `Data`, everything that changes. Grouped by the
-stage that writes them.
+"""The engine's arrays: `Model`, constant after compile, and `Data`, everything that changes.
+
+They are grouped by the stage that writes them.
 
 Indices: body b, joint j, coupling p, node n (bodies, joints and couplings in the order of elimination), bounded
 row k, contact c. A body of -1 is the ground. SI units, z up, quaternions w x y z, velocities and angular velocities in
@@ -11,14 +12,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from hilnode.record import F1, F2, F3, I1, I2, viewer
-from plant.collide.moments import Regions
-from plant.collide.scene import Scene
-from plant.hydraulics import Chambers, Cylinders
-from plant.kinds import BodyKind, Bound, Solver, Stepper, Turning
-from plant.ldl import Factor
-from plant.order import Pattern, Sketch
-from plant.smooth.model import Bed, Response, Smooth
+from hilnode.core.struct import F1, F2, F3, I1, I2, viewer
+from plant.codes import BodyKind, Bound, Solver, Stepper, Turning
+from plant.collision.scene import Scene
+from plant.collision.volume.moments import Regions
+from plant.contact_law.model import FoundationForce, Response, Smooth
+from plant.sparse.block_ldl import Factor
+from plant.sparse.ordering import Pattern, Sketch
 from plant.stages import Stages
 
 __all__ = ["BodyKind", "Bound", "Solver", "Stepper", "Turning"]  # handed on
@@ -46,6 +46,36 @@ class Setup(NamedTuple):
     margin: float  # [m] a gap across which contacts are listed
     sleep_after: float  # [s] an island that is at rest for so long is put to sleep; 0 = never
     core: int  # address of the arrays of the core in natural coordinates; 0 = it is not used
+
+
+class Cylinders(NamedTuple):
+    """Constant properties of hydraulic cylinders."""
+
+    actuator: I1
+    area_a: F1  # [m^2]
+    area_b: F1
+    dead: F1  # [m^3] oil in lines and ends, each chamber
+    stroke: F1  # [m]
+    bulk: F1  # [Pa]
+    tank: F1  # [Pa]
+    relief: F1  # [Pa]
+    relief_gain: F1  # [m^3/(s Pa)]
+    valve_gain: F1  # [m^3/(s sqrt(Pa))] at full opening
+    laminar: F1  # [Pa] below this drop the flow is linear
+    crank: F2  # [c, 3] arms [m] and phase [rad] of its hinge; 0 = it lies along a slide
+    closed: F1  # [m] length with the piston in, from pin to pin; 0 on a slide
+
+
+class Chambers(NamedTuple):
+    """State of the cylinders' chambers, and what the step needs after its solve."""
+
+    pressure: F2  # [c, 2] A and B [Pa]
+    valve: F1  # [c] opening, -1 .. 1, set from outside
+    supply: F1  # [c] pump pressure [Pa], set from outside
+    flow: F2  # [c, 2] into A and B in the last step [m^3/s]
+    give: F2  # [c, 2] a: pressure for each m^3/s of flow, over the step
+    out: F1  # [c] piston out by [m]
+    slope: F1  # [c] its change with the joint's coordinate: 1 on a slide, dL/dangle on a hinge [m/rad]
 
 
 class Bodies(NamedTuple):
@@ -95,7 +125,7 @@ class Actuators(NamedTuple):
 
     on: I1
     joint: I1
-    axis: I1  # free coordinate, see `coordinate`
+    axis: I1  # free coordinate, see `joint_coordinate`
     slot: I1  # row of its coordinate in the joint's node, beyond the locked ones; actuators of one axis share it
     kind: I1  # Bound
     side: F1  # limits: +1 lower, -1 upper
@@ -183,7 +213,7 @@ class State(NamedTuple):
     angle: F2  # [j, 2] free angle of a hinge, or the two of a universal joint, unwound [rad]
     asleep: I1  # [b] 1 = at rest with its island, left out of everything until something comes
     rested: F1  # [b] how long it has been slow [s]
-    bed: I1  # [b] number of the sleeping island it belongs to
+    sleep_group: I1  # [b] number of the sleeping island it belongs to
 
 
 class Frames(NamedTuple):
@@ -196,7 +226,7 @@ class Frames(NamedTuple):
 
 
 class JointRows(NamedTuple):
-    """Computed by rows."""
+    """Computed by constraint/joint.py."""
 
     ga: F3  # [j, ROWS, 6]
     gb: F3
@@ -205,7 +235,7 @@ class JointRows(NamedTuple):
     goal: F2  # [j, ROWS] and the sum of their right-hand sides over compliance
     rest: F2  # [j, ROWS] what the softer ones leave of the impulse to the stiffest
     told: F2  # [j, ROWS] 1 = `rest` is that of this solve
-    curve: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
+    g_ddot: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
     force: F2  # [j, ROWS] reaction [N, N m], along the row
     pull: F2  # [j, 3] linear reaction on b, world axes [N]
     axes: F3  # [j, 3, 3] joint frame of a in world axes, by rows
@@ -254,18 +284,18 @@ class Rows(NamedTuple):
     """Bounded rows of this step: actuators, springs, then contacts with two friction rows each, rigid or smooth, and
     three more for spinning and rolling if they are volumes.
 
-    They are written by `actuators`, `springs` and `contacts`, and solved by `newton` or `sweep`.
+    They are written by `actuators`, `springs` and `contact`, and solved by `direct` or `iterative`.
     """
 
     count: I1  # type: ignore[assignment]  # [1]
     kind: I1
-    of: I1  # [k] actuator, spring or contact
+    source: I1  # [k] actuator, spring or contact that it comes from
     a: I1  # [k] bodies
     b: I1
     ga: F2  # [k, 6]
     gb: F2
     rhs: F1
-    given: F1  # [k] part of G v that comes from bodies which the solve can not change
+    prescribed_speed: F1  # [k] part of G v of bodies that the solve can not change
     hits: I1  # [k] 1 = takes part in an impact: its gap closes within the step
     bounce: F1  # [k] speed to leave with after an impact, 0 = none
     excess: F1  # [k] violation that is left to projection [m, rad]
@@ -274,7 +304,7 @@ class Rows(NamedTuple):
     high: F1
     value: F1  # impulse
     state: I1  # 0 free, -1 at low, +1 at high
-    ought: I1  # [k] state that the last solve says it should have
+    next_state: I1  # [k] state that the last solve says it should have
     kept: I1  # [actuator] state of its row in the last step: where the next one starts
     speed: F1  # [k] G v of the last solve
     speed_before: F1  # [k] of the one before, for the line search
@@ -290,7 +320,7 @@ class Rows(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Who hangs together with whom, and where that is in the factor. Written by `graph`."""
+    """Islands, and where their bodies and constraints are in the factor. Written by `islands`."""
 
     dirty: I1  # [1] 1 = a joint or a body came or went: build it again
     body_node: I1  # [b] -1 = not in the factor
@@ -349,7 +379,7 @@ class Data(NamedTuple):
     warm: Warm
     region: Regions  # of contacts by volume
     response: Response  # of the smooth contact at hand
-    bed: Bed  # of the contact by volume at hand
+    foundation: FoundationForce  # of the contact by volume at hand
     bounded: Rows
     target: Targets
     chamber: Chambers
@@ -373,10 +403,10 @@ class Engine(NamedTuple):
 class Status(IntEnum):
     """Places in `Data.status`."""
 
-    LEFT_OUT = 0  # contacts, pairs or segments of crossing meshes that found no room in this step
+    OVERFLOW = 0  # contacts, pairs or segments of crossing meshes that found no room in this step
     FACTORS = 1  # factorisations of this step
-    HELPED = 2  # times since compile that iteration had to finish a direct solve
-    PLACED = 3  # 1 = frames and rows fit the poses; 0 = poses were set from outside
+    FALLBACKS = 2  # times since compile that iteration had to finish a direct solve
+    POSES_VALID = 3  # 1 = frames and rows fit the poses; 0 = poses were set from outside
     IMPACTS = 4  # impact stages since compile
     BROKEN = 5  # joints broken since compile
     IMPACT_NOW = 6  # 1 = the solve is that of an impact stage

@@ -1,4 +1,4 @@
-"""Parameters for people: fields of a dataclass that know their unit, range and meaning, checked in one place.
+"""User-facing parameters: dataclass fields that know their unit, range and meaning, checked in one place.
 
 @dataclass(frozen=True)
 class Spring(Checked):

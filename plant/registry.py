@@ -1,4 +1,4 @@
-"""The table of plant kinds: a name in a config to a function `create(dt, *, options...) -> Plant`."""
+"""The registry of plants: from a name in a config to a function `create(dt, *, options...) -> Plant`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from hilnode.kinds import KindError, Kinds
-from hilnode.signals import nearest
+from hilnode.core.registry import KindError, Kinds
+from hilnode.core.signals import nearest
 from plant.abi import Plant
 
 KINDS = Kinds(

@@ -1,5 +1,6 @@
-"""The step in a few compiled pieces that call each other through their addresses: collide, solve, step, and what only
-some worlds need.
+"""Stages: a few separately compiled pieces of the step, which call each other through function pointers.
+
+They are collide, solve, step, and what only some worlds need.
 
 numba compiles a kernel together with all that it calls, and again for each of its callers. The pieces are what a step
 spends its time in, so a call through a pointer costs nothing that can be seen, and each is compiled once, whoever
@@ -16,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hilnode.jit import exported
+from hilnode.core.jit import exported
 
 _I64 = ir.IntType(64)
 _STAGE = ir.FunctionType(_I64, [_I64, _I64])
@@ -32,8 +33,8 @@ class Stages(NamedTuple):
     collide: int
     solve: int
     step: int
-    bed: int  # push of a contact by volume: its rows, or its share of the residual
-    bed_slopes: int  # and its share of the tangent matrix, in natural coordinates
+    foundation: int  # push of a contact by volume: its rows, or its share of the residual
+    foundation_slopes: int  # and its share of the tangent matrix, in natural coordinates
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,7 +1,13 @@
 """Collision detection: from shapes on bodies to the list of contacts.
 
-model.py     the arrays: shapes, their places, the manifold of one pair
-shapes.py    shapes for people: sizes checked, mass properties
-far/         which pairs may touch
-near.py      the table of pairs; one file per family of shapes beside it
+model.py          the arrays: shapes, their places, the manifold of one pair
+scene.py          all shapes of a world, with what the phases keep between steps
+transforms.py     places and AABBs of shapes in the world
+shape/            user-facing shapes, mass properties, support functions, the BVH of a mesh
+broadphase/       which pairs of shapes may touch
+narrowphase/      contact points of a pair; `table` lists the pairs, one file per family of shapes beside it
+volume/           volumes of overlap
+contact_list.py   the contacts of a step
+cast.py           rays against the scene
+vec3.py           algebra of 3-vectors
 """

@@ -1,6 +1,6 @@
-"""Rays through a scene: the nearest shape that one ray, or each of many, meets.
+"""Ray casts: the nearest shape that a ray, or each of many rays, hits.
 
-The trees of the far phase give the shapes whose boxes the ray goes through, moving ones and scenery; planes are in no
+The trees of the broad phase give the shapes whose boxes the ray goes through, moving ones and scenery; planes are in no
 tree and are all asked. What is left is asked after its bounding sphere (ray.py). The boxes must be those of now:
 `update_far` puts shapes that have moved since the last step where they are.
 """
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.far.dynamic import find_pairs
-from plant.collide.far.scenery import ray_scenery
-from plant.collide.far.tree import query_ray
-from plant.collide.place import place_shapes
-from plant.collide.ray import ray_shape
-from plant.collide.triangle import along, dot
+from hilnode.core.jit import inline, kernel
+from plant.collision.broadphase.dynamic_tree import query_ray
+from plant.collision.broadphase.find_pairs import find_pairs
+from plant.collision.broadphase.static_tree import ray_scenery
+from plant.collision.narrowphase.ray import ray_shape
+from plant.collision.transforms import place_shapes
+from plant.collision.vec3 import along, dot
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""From places of bodies to the contact list: place, far phase, near phase, a few points of each pair.
+"""From poses of bodies to the contact list: transforms, broad phase, narrow phase, reduction to a few points a pair.
 
 Fast bodies do not tunnel: boxes are stretched by what a body may travel in two steps, and points are listed across
 that distance; a contact that is not yet touching only limits how far the gap may close.
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.collide.far.dynamic import find_pairs
-from plant.collide.moments import keep_region, mean_depth
-from plant.collide.near import call_pair
-from plant.collide.place import place_shapes
-from plant.collide.reduce import reduce
-from plant.collide.volume import overlap, view_volumes
-from plant.smooth.model import Law
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.collision.broadphase.find_pairs import find_pairs
+from plant.collision.narrowphase.reduce import reduce
+from plant.collision.narrowphase.table import call_pair
+from plant.collision.transforms import place_shapes
+from plant.collision.volume.moments import keep_region, mean_depth
+from plant.collision.volume.volume import overlap, view_volumes
+from plant.contact_law.model import Law
 
 FEATURES = 20  # bits of a feature within its pair
 MOST = 4  # points kept of one pair: what holds a face steady

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.record import F1, F2, F3, I1, viewer
+from hilnode.core.struct import F1, F2, F3, I1, viewer
 
 POINTS = 64  # room for points in the manifold of one pair, before it is reduced
 

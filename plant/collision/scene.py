@@ -1,4 +1,4 @@
-"""The scene: all arrays of collision detection in one record, and how it is made from the shapes of a world."""
+"""The scene: all arrays of collision detection in one struct, and how it is built from the shapes of a world."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.record import I2, Record, viewer, zeros
-from plant.collide.crossing import Crossing, new_crossing
-from plant.collide.far.model import Far, build_far
-from plant.collide.far.pairs import Pairs, new_pairs
-from plant.collide.field import Fields, build_fields
-from plant.collide.gjk import ConvexScratch, new_convex_scratch
-from plant.collide.hull import Hulls, build_hulls
-from plant.collide.mesh import Meshes, build_meshes
-from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
-from plant.collide.place import place_ground, place_shapes
-from plant.collide.ring import RingScratch, new_ring_scratch
-from plant.collide.shapes import Field, Hull, Mesh, Shape
-from plant.kinds import BodyKind
+from hilnode.core.jit import kernel
+from hilnode.core.struct import I2, Struct, viewer, zeros
+from plant.codes import BodyKind
+from plant.collision.broadphase.model import Far, build_far
+from plant.collision.broadphase.pairs import Pairs, new_pairs
+from plant.collision.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
+from plant.collision.narrowphase.field import Fields, build_fields
+from plant.collision.narrowphase.gjk import ConvexScratch, new_convex_scratch
+from plant.collision.narrowphase.ring import RingScratch, new_ring_scratch
+from plant.collision.narrowphase.surface_intersection import Crossing, new_crossing
+from plant.collision.shape.hull import Hulls, build_hulls
+from plant.collision.shape.mesh import Meshes, build_meshes
+from plant.collision.shape.shapes import Field, Hull, Mesh, Shape
+from plant.collision.transforms import place_ground, place_shapes
 
 EVERYTHING = (1 << 31) - 1  # all groups
 
@@ -30,7 +30,7 @@ S = TypeVar("S", bound=Shape)
 
 
 class Scene(NamedTuple):
-    """What the pair kernels and the far phase work on."""
+    """What the pair kernels and the broad phase work on."""
 
     shape: Shapes
     placed: Placed
@@ -88,8 +88,9 @@ def build_scene(
     """All shapes, with room for `spare` more, and for `joints` new pairs of bodies that do not meet.
 
     Bodies have their centres of mass at `pos` [b, 3] and are turned by `rot` [b, 3, 3]. `scenery` is the tree for what
-    never moves, `pairs` the room for candidates of the far phase (see there), and `say(part, what)` is told how far the
-    trees of the meshes are. A hull or mesh that is placed several times is kept once; fields change, each for itself.
+    never moves, `pairs` the room for candidates of the broad phase (see there), and `say(part, what)` is told how far
+    the trees of the meshes are. A hull or mesh that is placed several times is kept once; fields change, each for
+    itself.
     """
     hulls, meshes = _assets(placements, Hull), _assets(placements, Mesh)
     fields = [p.shape for p in placements if isinstance(p.shape, Field)]
@@ -107,7 +108,7 @@ def build_scene(
     placed = new_placed(n)
     kinds = np.append(body_kind, BodyKind.DYNAMIC)
     shapes.body[len(placements) :] = len(body_kind)  # places to spare are on a body that there is not, and switched off
-    shapes_record, placed_record = Record(shapes), Record(placed)
+    shapes_record, placed_record = Struct(shapes), Struct(placed)
     _place(shapes_record.address, placed_record.address, pos, rot)
     far = build_far(shapes, placed, kinds, excluded=excluded, margin=margin, scenery=scenery, room=pairs)
     shapes.body[len(placements) :] = -1

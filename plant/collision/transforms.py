@@ -1,4 +1,4 @@
-"""Place: from the positions of bodies to the frames of their shapes in the world and the tight boxes around them.
+"""Transforms: frames and tight AABBs of shapes in the world, from the positions of their bodies.
 
 The box of a shape along a world axis e reaches as far as its support function, so with (a, b, c) = e in the axes of
 the shape (a row of its rotation matrix) and q = sqrt(a^2 + b^2):
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.model import Kind
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
 
 FAR_AWAY = 1e15  # [m] half length of the box of a plane
 

@@ -6,21 +6,23 @@
     spring    SPOOK eq. 9 with a soft epsilon        unbounded
     cylinder  see `hydraulics`                       unbounded
 
-A coordinate that starts beyond its limit is brought back by projection (see `project`), not by a push: only as much
-of the violation as can not be seen enters the velocities.
+A coordinate that starts beyond its limit is brought back by projection (see `position_projection`), not by a push: only
+as much of the violation as can not be seen enters the velocities.
 """
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.coordinate import coordinate
-from plant.hydraulics import HYDRAULIC, cylinder_row
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind, Bound
+from plant.constraint.hydraulics import HYDRAULIC, cylinder_row
+from plant.constraint.joint_coordinate import coordinate
 
 NEAR_TURN = 2e-3  # [rad] a limit nearer than this has a row
 VISIBLE_TURN = 4e-6  # [rad] what can be seen of a turn beyond a limit
-MOTOR, LIMIT, FRICTION, SPRING = 0, 1, 2, 3
+DYNAMIC = int(BodyKind.DYNAMIC)
+MOTOR, LIMIT, FRICTION, SPRING = int(Bound.MOTOR), int(Bound.LIMIT), int(Bound.FRICTION), int(Bound.SPRING)
 RESTING = 1e-3  # share of the quiet speed below which a pair does not approach: a blow goes through a row of balls
 UNSEEN = 0.1  # share of the visible gap that is pushed back at velocity level; the rest is projected
 
@@ -51,7 +53,7 @@ def actuator_rows(e):
         a, b = joint.a[j], joint.b[j]
         ga, gb = rows.ga[k], rows.gb[k]
         where = coordinate(e, j, act.axis[i], ga, gb)
-        rows.a[k], rows.b[k], rows.kind[k], rows.of[k] = a, b, kind, i
+        rows.a[k], rows.b[k], rows.kind[k], rows.source[k] = a, b, kind, i
         rows.low[k], rows.high[k] = h * target.low[i], h * target.high[i]
         rows.sigma[k] = act.sigma[i]
         rows.excess[k] = rows.bounce[k] = rows.value[k] = 0.0
@@ -108,10 +110,10 @@ def lift(e, rows, k, bounce):
     bodies' free acceleration into the contact over the mean of the step before and after."""
     setup, a, b = e.model.setup, rows.a[k], rows.b[k]
     closing = 0.0
-    if a >= 0 and e.model.body.kind[a] == 0:
+    if a >= 0 and e.model.body.kind[a] == DYNAMIC:
         g = rows.ga[k]
         closing -= g[0] * setup.gx + g[1] * setup.gy + g[2] * setup.gz
-    if b >= 0 and e.model.body.kind[b] == 0:
+    if b >= 0 and e.model.body.kind[b] == DYNAMIC:
         g = rows.gb[k]
         closing -= g[0] * setup.gx + g[1] * setup.gy + g[2] * setup.gz
     return 0.5 * (1.0 + bounce) * setup.h * max(closing, 0.0)

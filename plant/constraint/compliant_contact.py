@@ -24,15 +24,16 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
-from plant.graph import is_free
-from plant.kinematics import solve3
-from plant.smooth.bristle import contact_law
-from plant.smooth.laws import SMC, normal
-from plant.touch import choose_tangent, contact_row, slip_at
+from hilnode.core.jit import inline, kernel
+from plant.codes import Bound
+from plant.constraint.contact_jacobian import choose_tangent, contact_row, slip_at
+from plant.constraint.kinematics import solve3
+from plant.contact_law.bristle import contact_law
+from plant.contact_law.normal_force import SMC, normal
+from plant.numeric.algebra import cross
+from plant.sparse.islands import is_free
 
-SMOOTH, SMOOTH_TANGENT = 8, 9
+SMOOTH, SMOOTH_TANGENT = int(Bound.SMOOTH), int(Bound.SMOOTH_TANGENT)
 SETTLED = 0.25  # share of the quiet speed (by default: free fall over a step) that counts as the least first speed
 LEAST = 1e-4  # [m/s] the same where nothing falls
 LEVEL = 1e-9  # slope of a law, over a step and against the mass, below which there is none
@@ -44,7 +45,7 @@ def begin(contact, c, rate, quiet):
     """The speed at which the contact began: kept while it overlaps, forgotten when it parts.
 
     Laws divide by it. A contact that was put down, or came up under a resting body, has hardly any; from
-    nought its damping would grow without end and freeze the contact at the first touch. What gravity adds in
+    zero its damping would grow without end and freeze the contact at the first touch. What gravity adds in
     a step is not resolved by the step anyway, so no approach counts for less.
     """
     if not contact.depth[c] > 0.0:
@@ -125,7 +126,7 @@ def _along(m, x, y, z):
 @inline
 def law_row(rows, k, c, kind, force, stiffness, damping, u, mass, h):
     """Row `k`, along which the bodies part at the speed `u`, by the law along it; False if that has no slope."""
-    rows.kind[k], rows.of[k] = kind, c
+    rows.kind[k], rows.source[k] = kind, c
     rows.excess[k] = rows.bounce[k] = 0.0
     rows.hits[k] = 0
     rows.value[k] = h * force

@@ -5,28 +5,34 @@
 
 The first tangent of a sliding contact points along the slip, so that the box is exact in the direction that matters.
 Friction is static while the contact does not slip, dynamic when it does. A contact that was deeper than its load can
-explain when it was found is parted by projection (see `project`), not by a push.
+explain when it was found is parted by projection (see `position_projection`), not by a push.
 
-Contacts of materials with a force law are written by `smooth.rows` instead, volumes of overlap by `smooth.bed_rows`.
+Contacts of materials with a force law are written by constraint/compliant_contact.py instead, volumes of overlap by
+velocity/foundation_rows.py.
 """
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.actuators import RESTING, UNSEEN, lift, row_speed
-from plant.algebra import cross
-from plant.hashing import clear, get
-from plant.hashing import put as remember
-from plant.smooth.rows import keep_smooth, smooth_rows
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.codes import BodyKind, Bound
+from plant.constraint.actuators import RESTING, UNSEEN, lift, row_speed
+from plant.constraint.compliant_contact import keep_smooth, smooth_rows
+from plant.constraint.contact_jacobian import choose_tangent, contact_row
+from plant.contact_law.model import Law
+from plant.model import Status
+from plant.numeric.algebra import cross
+from plant.numeric.hash_table import clear, get
+from plant.numeric.hash_table import put as remember
 from plant.stages import call_stage
-from plant.touch import choose_tangent, contact_row
 
-SPRING, CONTACT, TANGENT, HYDRAULIC, SMOOTH = 3, 5, 6, 7, 8
-RIGID, FOUNDATION = 0, 6
-STEPS = 7
+DYNAMIC = int(BodyKind.DYNAMIC)
+SPRING, CONTACT, TANGENT = int(Bound.SPRING), int(Bound.CONTACT), int(Bound.TANGENT)
+HYDRAULIC, SMOOTH = int(Bound.HYDRAULIC), int(Bound.SMOOTH)
+RIGID, FOUNDATION = int(Law.RIGID), int(Law.FOUNDATION)
+STEPS = int(Status.STEPS)
 TOUCHING = 0.005  # share of the margin across which adhesion still holds
 GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
 
@@ -67,14 +73,14 @@ def contact_rows(e):
         a, b, pair = contact.body[c, 0], contact.body[c, 1], contact.pair[c]
         if law[pair] != RIGID:
             if law[pair] == FOUNDATION:
-                call_stage(m.stage.bed, address_of(e), c)
+                call_stage(m.stage.foundation, address_of(e), c)
             else:
                 smooth_rows(e, c)
             continue
         n = contact.normal[c]
         k = rows.count[0]
         contact_row(contact.point[c], state, rows, k, a, b, n[0], n[1], n[2])
-        rows.kind[k], rows.of[k] = CONTACT, c
+        rows.kind[k], rows.source[k] = CONTACT, c
         _normal_row(e, rows, k, c, pair)
         slip = choose_tangent(contact, c, state, m.setup.slow)
         t = contact.tangent[c]
@@ -89,7 +95,7 @@ def contact_rows(e):
                 contact_row(contact.point[c], state, rows, q, a, b, t[0], t[1], t[2])
             else:
                 contact_row(contact.point[c], state, rows, q, a, b, ux, uy, uz)
-            rows.kind[q], rows.of[q] = TANGENT, c
+            rows.kind[q], rows.source[q] = TANGENT, c
             rows.rhs[q] = rows.excess[q] = rows.bounce[q] = 0.0
             rows.sigma[q] = sigma
             rows.low[q], rows.high[q] = -reach, reach
@@ -128,9 +134,9 @@ def _normal_row(e, rows, k, c, pair):
 def _looseness(m, a, b):
     """Sum of the inverse masses of the bodies that move."""
     s = 0.0
-    if a >= 0 and m.body.kind[a] == 0:
+    if a >= 0 and m.body.kind[a] == DYNAMIC:
         s += 1.0 / m.body.mass[a]
-    if b >= 0 and m.body.kind[b] == 0:
+    if b >= 0 and m.body.kind[b] == DYNAMIC:
         s += 1.0 / m.body.mass[b]
     return s
 
@@ -151,7 +157,7 @@ def keep_rows(e):
     pushed, per_second = e.data.target.pushed, 1.0 / e.model.setup.h
     pushed[:] = 0.0
     for k in range(rows.count[0]):
-        c = rows.of[k]
+        c = rows.source[k]
         if rows.slot[k] >= 0 and (rows.kind[k] <= SPRING or rows.kind[k] == HYDRAULIC):
             pushed[c] = rows.side[k] * rows.value[k] * per_second
         if rows.kind[k] < SPRING:

@@ -1,4 +1,4 @@
-"""Where two bodies touch: rows along a direction at the point, the slip there, the tangents.
+"""Jacobians of contacts: rows along a direction at the point, the slip there, the tangents.
 
 Rigid and smooth contacts are both written in these.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
-from plant.coordinate import put
+from hilnode.core.jit import inline, kernel
+from plant.constraint.joint_coordinate import put
+from plant.numeric.algebra import cross
 
 
 @inline

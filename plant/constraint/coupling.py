@@ -1,4 +1,4 @@
-"""Couplings: one row over the free coordinates of up to three joints,
+"""Couplings: one row over the free coordinates of up to three joints, for gears, racks, screws and differentials.
 
     ratio_1 q_1 + ratio_2 q_2 + ratio_3 q_3 = offset
 
@@ -13,9 +13,9 @@ gear never slips. It makes, by the choice of joints and ratios:
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from plant.coordinate import coordinate
-from plant.order import ENDS
+from hilnode.core.jit import kernel
+from plant.constraint.joint_coordinate import coordinate
+from plant.sparse.ordering import ENDS
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A cylinder that turns a hinge: how long it is at an angle, and how its length changes with the angle.
+"""A cylinder that drives a hinge: its length as a function of the angle, and the derivative.
 
         pin b on body b
          \\
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 LEAST_SLOPE = 1e-3  # [m/rad] of a crank at its dead centre: what is left there, so that nothing is divided by zero
 

@@ -14,51 +14,20 @@ a = (h bulk / V) / (1 + (h bulk / V) s), s = -dQ/dp. The force at the end of the
 the slide of the joint, so that the step is stable for any bulk modulus. First order: a trapped column of natural
 frequency w is damped by w h / 2 of critical.
 
-A cylinder between two pins of a hinge (`crank`) acts on the hinge's angle instead: with r = dL/dangle its piston moves
-at r w, its torque is r F, and the row is u+ = r w+ divided by r.
+A cylinder between two pins of a hinge (`cylinder_linkage`) acts on the hinge's angle instead: with r = dL/dangle
+its piston moves at r w, its torque is r F, and the row is u+ = r w+ divided by r.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1
-from plant.crank import reach
+from hilnode.core.jit import inline, kernel
+from plant.codes import Bound
+from plant.constraint.cylinder_linkage import reach
 
-HYDRAULIC = 7
+HYDRAULIC = int(Bound.HYDRAULIC)
 FULLY_SHUT = 1e-9  # a valve nearer to its middle than this passes nothing
-
-
-class Cylinders(NamedTuple):
-    """Constant properties."""
-
-    actuator: I1
-    area_a: F1  # [m^2]
-    area_b: F1
-    dead: F1  # [m^3] oil in lines and ends, each chamber
-    stroke: F1  # [m]
-    bulk: F1  # [Pa]
-    tank: F1  # [Pa]
-    relief: F1  # [Pa]
-    relief_gain: F1  # [m^3/(s Pa)]
-    valve_gain: F1  # [m^3/(s sqrt(Pa))] at full opening
-    laminar: F1  # [Pa] below this drop the flow is linear
-    crank: F2  # [c, 3] arms [m] and phase [rad] of its hinge; 0 = it lies along a slide
-    closed: F1  # [m] length with the piston in, from pin to pin; 0 on a slide
-
-
-class Chambers(NamedTuple):
-    """State, and what the step needs after its solve."""
-
-    pressure: F2  # [c, 2] A and B [Pa]
-    valve: F1  # [c] opening, -1 .. 1, set from outside
-    supply: F1  # [c] pump pressure [Pa], set from outside
-    flow: F2  # [c, 2] into A and B in the last step [m^3/s]
-    give: F2  # [c, 2] a: pressure for each m^3/s of flow, over the step
-    out: F1  # [c] piston out by [m]
-    slope: F1  # [c] its change with the joint's coordinate: 1 on a slide, dL/dangle on a hinge [m/rad]
 
 
 @inline
@@ -123,8 +92,8 @@ def keep_pressures(e):
     for k in range(rows.count[0]):
         if rows.kind[k] != HYDRAULIC:
             continue
-        c = e.model.actuator.cylinder[rows.of[k]]
-        keep_pressure(cylinder, chamber, c, rows.rhs[k] - rows.sigma[k] * rows.value[k] + rows.given[k])
+        c = e.model.actuator.cylinder[rows.source[k]]
+        keep_pressure(cylinder, chamber, c, rows.rhs[k] - rows.sigma[k] * rows.value[k] + rows.prescribed_speed[k])
 
 
 @inline

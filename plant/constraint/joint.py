@@ -1,5 +1,4 @@
-"""Joint rows: the six-axis joint. Each row is a constraint g(q) = 0, its Jacobian over the two bodies, and its
-regularisation.
+"""Joint rows of the six-axis joint: constraints g(q) = 0, their Jacobians over the two bodies, their regularisation.
 
 With joint frames A and B (origin and axes, fixed in the two bodies, or in the ground), x = origin of B seen
 from A's body:
@@ -23,11 +22,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross, quat_mul, rotation
+from hilnode.core.jit import inline, kernel
+from plant.codes import Turning
+from plant.model import DISTANCE
+from plant.numeric.algebra import cross, quat_mul, rotation
 
-ALL_FREE, NONE_FREE, ONE_FREE, TWO_FREE = 0, 1, 2, 3
-DISTANCE = 6
+ALL_FREE, NONE_FREE = int(Turning.ALL_FREE), int(Turning.NONE_FREE)
+ONE_FREE, TWO_FREE = int(Turning.ONE_FREE), int(Turning.TWO_FREE)
 
 
 @inline
@@ -59,7 +60,7 @@ def _velocity(state, b, arm, v, w):
 
 
 @inline
-def _bend(wa, ax, ay, az, dx, dy, dz, ux, uy, uz, cx, cy, cz):
+def _g_ddot(wa, ax, ay, az, dx, dy, dz, ux, uy, uz, cx, cy, cz):
     """(a . d)'' = a'' . d + 2 a' . d' + a . d'' for an axis a that turns with body A, at constant velocities."""
     px, py, pz = cross(wa[0], wa[1], wa[2], ax, ay, az)
     qx, qy, qz = cross(wa[0], wa[1], wa[2], px, py, pz)
@@ -163,14 +164,14 @@ def _one_joint(e, j, scratch):
             if axis == DISTANCE:
                 speed = ux * nx + uy * ny + uz * nz
                 across = ux * ux + uy * uy + uz * uz - speed * speed
-                row.curve[j, k] = nx * cx + ny * cy + nz * cz + (across / length if length > 0.0 else 0.0)
+                row.g_ddot[j, k] = nx * cx + ny * cy + nz * cz + (across / length if length > 0.0 else 0.0)
             else:
-                row.curve[j, k] = _bend(wa, nx, ny, nz, dx, dy, dz, ux, uy, uz, cx, cy, cz)
+                row.g_ddot[j, k] = _g_ddot(wa, nx, ny, nz, dx, dy, dz, ux, uy, uz, cx, cy, cz)
             continue
         if turning == NONE_FREE:
             nx, ny, nz = axes[axis - 3, 0], axes[axis - 3, 1], axes[axis - 3, 2]
             row.error[j, k] = qa[axis - 3]
-            row.curve[j, k] = 0.0  # no relative turn, no bend
+            row.g_ddot[j, k] = 0.0  # no relative turn: g'' = 0
         else:
             column = 2 if turning == ONE_FREE else 1
             i = axis - 3 if turning == ONE_FREE else 0
@@ -179,6 +180,6 @@ def _one_joint(e, j, scratch):
             nx, ny, nz = cross(tx, ty, tz, axes[i, 0], axes[i, 1], axes[i, 2])
             px, py, pz = cross(wb[0], wb[1], wb[2], tx, ty, tz)
             qx, qy, qz = cross(wb[0], wb[1], wb[2], px, py, pz)
-            row.curve[j, k] = _bend(wa, axes[i, 0], axes[i, 1], axes[i, 2], tx, ty, tz, px, py, pz, qx, qy, qz)
+            row.g_ddot[j, k] = _g_ddot(wa, axes[i, 0], axes[i, 1], axes[i, 2], tx, ty, tz, px, py, pz, qx, qy, qz)
         _put(ga, k, 0.0, 0.0, 0.0, -nx, -ny, -nz)
         _put(gb, k, 0.0, 0.0, 0.0, nx, ny, nz)

@@ -1,4 +1,4 @@
-"""Free coordinates of joints: their value, and how they change with the velocities of the two bodies.
+"""Free coordinates of joints: their values, and their Jacobians over the two bodies.
 
     0, 1, 2    slide of b's anchor against a's, along an axis of the joint frame in a [m]
     5          turn of a hinge about z [rad]
@@ -10,10 +10,11 @@ Actuators act on a coordinate; couplings tie several together.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
+from hilnode.core.jit import inline, kernel
+from plant.numeric.algebra import cross
 
-TURN, TURN_B, ABOUT = 5, 7, 8
+TURN, TURN_A, TURN_B = 5, 6, 7  # axis codes of an angle: of a hinge; of a universal joint, about x of A and y of B
+ABOUT = 8  # first of the three axis codes of a turn that has a speed but no angle
 
 
 @inline

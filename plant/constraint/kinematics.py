@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
-from plant.algebra import rotation, turn
+from hilnode.core.jit import kernel
+from plant.codes import BodyKind
+from plant.numeric.algebra import rotation, turn
 
-DYNAMIC, KINEMATIC, ABSENT = 0, 1, 3
+DYNAMIC, KINEMATIC, ABSENT = int(BodyKind.DYNAMIC), int(BodyKind.KINEMATIC), int(BodyKind.ABSENT)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Springs and dampers between two points, as soft rows: implicit, so that no stiffness is too much for the step.
+"""Springs and dampers between two points, as soft rows: implicit, so that they are stable at any stiffness.
 
     linear    SPOOK eq. 9 with epsilon = 1 / stiffness and the damping time damping / stiffness
     table     the same with the slope of the table at the present stretch; where the table falls or is level there
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
-from plant.actuators import row_speed
-from plant.algebra import cross
-from plant.coordinate import put
+from hilnode.core.jit import kernel
+from plant.codes import Bound
+from plant.constraint.actuators import row_speed
+from plant.constraint.joint_coordinate import put
+from plant.numeric.algebra import cross
 
-SPRING = 3
+SPRING = int(Bound.SPRING)
 
 
 @kernel
@@ -34,7 +35,7 @@ def spring_rows(e):
         force = -stiffness * stretch
         if spring.table[i] >= 0:
             force, stiffness = look_up(spring, i, stretch)
-        rows.a[k], rows.b[k], rows.kind[k], rows.of[k] = a, b, SPRING, i
+        rows.a[k], rows.b[k], rows.kind[k], rows.source[k] = a, b, SPRING, i
         rows.low[k], rows.high[k] = h * spring.low[i], h * spring.high[i]
         rows.excess[k] = rows.bounce[k] = rows.value[k] = 0.0
         rows.state[k] = rows.hits[k] = 0

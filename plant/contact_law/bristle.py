@@ -1,4 +1,4 @@
-"""The whole force of a smooth contact, normal and tangential, with its derivatives.
+"""Force of a smooth contact, normal and tangential (bristle friction), with its derivatives.
 
 Tangential forces over the stretch s (how far the first body's point has gone along the surface since it stuck, a vector
 of the tangent plane), the slip v, and the load L (normal force without adhesion):
@@ -34,8 +34,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.smooth.laws import FIVE_SIXTHS, SHALLOW, SMC, WANG, normal
+from hilnode.core.jit import inline, kernel
+from plant.contact_law.normal_force import FIVE_SIXTHS, SHALLOW, SMC, WANG, normal
 
 STEPS = 5.0  # N: steps in which bristles stop a mass
 CREEP = 1e-6  # [m/s] least stick speed: that of a contact with hardly any load

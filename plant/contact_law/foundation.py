@@ -13,7 +13,7 @@ moments, all from geometry) that sums up to
 at the centroid. v and w are velocity there and angular velocity of the first body against the second, in their parts
 along n and across; J is the inertia tensor of the overlap about c at density 1. The source prints eq. 4.7 - 4.10
 without signs (all four resist) and 4.8 - 4.10 without the speed u_m, which the units demand: it is the mean slip
-over the overlap (Gonthier 2004), here with v_s [m/s] so that friction goes to nought with the slip. Sliding and
+over the overlap (Gonthier 2004), here with v_s [m/s] so that friction goes to zero with the slip. Sliding and
 spinning share one friction: a spinning wheel slides easily. Eq. 4.8 has a term for contact surfaces above or below the
 centroid; here the contact plane goes through it.
 
@@ -35,14 +35,14 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
+from hilnode.core.jit import inline, kernel
+from plant.numeric.algebra import cross
 
 EXTENT = 2.0  # radii of gyration of a patch that the centre of its pressure is at most away from its middle
 
 
 @kernel
-def foundation(
+def foundation_force(
     stiffness,
     dissipation,
     friction,
@@ -58,7 +58,7 @@ def foundation(
     spin,
     out,
 ):
-    """What an overlap pushes the first body with, into `out` (a `Bed`); returns the normal force [N].
+    """What an overlap pushes the first body with, into `out` (a `FoundationForce`); returns the normal force [N].
 
     `stiffness` K [N/m^3], `dissipation` a [s/m], `friction` mu, `slow` v_s [m/s]; `volume` [m^3], `area` of the patch
     [m^2], `n` [3] unit from the second body to the first, `inertia` [3, 3] J [m^5], `patch` [3, 3] I_p [m^4], `lever`

@@ -1,4 +1,4 @@
-"""Force laws for people: parameters with units, checked, and turned into the arrays of `Smooth`."""
+"""User-facing force laws: parameters with units, checked, and turned into the arrays of `Smooth`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from plant.smooth.laws import (
+from plant.contact_law.model import Law, Smooth
+from plant.contact_law.normal_force import (
     effective_shear,
     effective_young,
     hertz_damping_ratio,
@@ -17,7 +18,6 @@ from plant.smooth.laws import (
     linear_damping_ratio,
     mindlin_stiffness,
 )
-from plant.smooth.model import Law, Smooth
 
 HERTZ = ("young", "poisson", "radius")
 _BRISTLES = ("bristle_stiffness", "bristle_damping", "stick_speed", "strain")

@@ -1,5 +1,7 @@
-"""The arrays of smooth contacts: `Smooth`, constants per pair of materials, and `Response`, what a law says of one
-contact; `Bed`, what the elastic foundation says of one overlap. `Law` names the laws.
+"""The arrays of smooth contacts.
+
+`Law` names the laws, `Smooth` has their constants per pair of materials. `Response` is what a law says of one contact,
+`FoundationForce` what the elastic foundation says of one overlap.
 
 Index i is the pair of materials. A value of -1 in `bristle_stiffness`, `bristle_damping` and `stick_speed` stands for
 "from the load, the mass and the step", in `strain` for "what the damper leaves of it", see `bristle`.
@@ -12,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.record import F1, F2, I1
+from hilnode.core.struct import F1, F2, I1
 
 
 class Law(IntEnum):
@@ -64,7 +66,7 @@ def new_response() -> Response:
     return Response(np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3))
 
 
-class Bed(NamedTuple):
+class FoundationForce(NamedTuple):
     """The push of an elastic foundation on the first body in six ways, and how it changes along each: along the normal
     through the middle of the patch, along two tangents through the centroid of the overlap, about the normal, about
     two axes of rolling. Forces [N] and displacements [m], or torques [N m] and turns [rad]."""
@@ -76,6 +78,6 @@ class Bed(NamedTuple):
     reach: F1  # [6] the most that the law gives at this load
 
 
-def new_bed() -> Bed:
+def new_foundation_force() -> FoundationForce:
     """Room for one answer."""
-    return Bed(np.zeros((6, 3)), np.zeros(6), np.zeros(6), np.zeros(6), np.zeros(6))
+    return FoundationForce(np.zeros((6, 3)), np.zeros(6), np.zeros(6), np.zeros(6), np.zeros(6))

@@ -28,9 +28,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
+from plant.contact_law.model import Law
 
-HUNT_CROSSLEY, LANKARANI_NIKRAVESH, KELVIN_VOIGT, SMC, WANG = 1, 2, 3, 4, 5
+HUNT_CROSSLEY, LANKARANI_NIKRAVESH = int(Law.HUNT_CROSSLEY), int(Law.LANKARANI_NIKRAVESH)
+KELVIN_VOIGT, SMC = int(Law.KELVIN_VOIGT), int(Law.SMC)
+WANG = int(Law.WANG)
 SLOWEST = 1e-6  # [m/s] a first speed below it is none: the laws divide by it
 SHALLOW = 1e-9  # [m] SMC's damping grows with d^1/4: its slope is taken no nearer to the surface
 FIVE_SIXTHS = 2.0 * math.sqrt(5.0 / 6.0)
@@ -153,7 +156,7 @@ def exact_hysteresis(restitution: float) -> float:
 
 def linear_restitution(ratio: float) -> float:
     """Restitution of a linear spring and damper that never pulls, by its damping ratio: the contact ends where the
-    force is nought, before the surfaces part (Schwager and Poeschel 2007)."""
+    force is zero, before the surfaces part (Schwager and Poeschel 2007)."""
     if ratio < 1.0:
         root = math.sqrt(1.0 - ratio * ratio)
         return math.exp(-ratio / root * math.atan2(2.0 * ratio * root, 2.0 * ratio * ratio - 1.0))
@@ -178,7 +181,7 @@ def hertz_damping_ratio(restitution: float) -> float:
 
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where the rising function `f` is nought, by halving."""
+    """Where the rising function `f` is zero, by halving."""
     for _ in range(200):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if f(middle) < 0.0 else (low, middle)

@@ -19,20 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import I1, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.jit import kernel
+from hilnode.core.signals import Signal
+from hilnode.core.struct import I1, Struct, viewer
 from plant.abi import OK, Collisions, Plant, Task, step_function
-from plant.algebra import rotate
-from plant.compile import Engine
-from plant.look import Entry as Look
+from plant.engine.compile import Engine
 from plant.model import Bound, Turning, view_engine
 from plant.natural.step import TANGENT_STATUS
-from plant.restart import Start, restart, start_of
-from plant.scene import frames_of, scene_of
-from plant.spook import FULL
+from plant.numeric.algebra import rotate
 from plant.stages import call_stage
-from plant.world import Joint, World, WorldError
+from plant.velocity.reset import Start, restart, start_of
+from plant.velocity.step import FULL
+from plant.visual.entries import Entry as Look
+from plant.visual.from_world import frames_of, scene_of
+from plant.world.checks import WorldError
+from plant.world.joints import Joint
+from plant.world.world import World
 
 
 class In(IntEnum):
@@ -152,7 +154,7 @@ def as_plant(
     world, content, log = engine.world, engine.content, engine.content.data.log
     inputs = [*_drives(engine, name), *_wrenches(engine, name, wrenches)]
     outputs = [*_coordinates(engine, name), *_pressures(world, name), *_reactions(engine, name, reactions)]
-    record = Record(
+    record = Struct(
         Machine(
             engine=engine.record.address,
             input_kind=np.array([kind for kind, _, _ in inputs], np.int64),

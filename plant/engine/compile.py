@@ -1,49 +1,56 @@
-"""Compile: a World to Model and Data. Everything is checked and allocated here; nothing later allocates or raises.
+"""Compile: a World to Model and Data. Checks and allocation are in this room (`checks`, `allocate`).
 
-Arrays have room for what the world holds and for as many more bodies, joints and actuators as `spare` says, so that a
-running engine can take new ones (see `live`). Both ways in write their entries with the functions of `entries`.
+No step allocates or raises afterwards. Arrays have room for what the world holds and for as many more bodies, joints
+and actuators as `spare` says, so that a running engine can take new ones (see `live`). Both ways in write their entries
+with the functions of `write`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.record import Record, zeros
-from hilnode.signals import nearest
-from plant import entries, ldl, model, order
-from plant.collide.far.scenery import METHODS
-from plant.collide.hull import CORNERS
-from plant.collide.model import Kind
-from plant.collide.moments import new_regions
-from plant.collide.near import known_pairs, pair_table
-from plant.collide.scene import Placement, Scene, build_scene
-from plant.collide.shapes import Hull, Mesh, Progress
-from plant.collide.volume import KNOWN, build_volumes
-from plant.hashing import new_table
-from plant.kinds import Bound
-from plant.natural.bed import bed_push_stage, bed_slopes_stage
+from hilnode.core.jit import kernel
+from hilnode.core.signals import nearest
+from hilnode.core.struct import Struct, zeros
+from plant import model
+from plant.codes import BodyKind, Bound
+from plant.collision.broadphase.static_tree import METHODS
+from plant.collision.narrowphase.table import pair_table
+from plant.collision.scene import Placement, Scene, build_scene
+from plant.collision.shape.shapes import Progress
+from plant.collision.volume.volume import build_volumes
+from plant.contact_law.material import ForceLaw, force_law, smooth_table
+from plant.contact_law.model import Law
+from plant.engine import write
+from plant.engine.allocate import Room, new_data
+from plant.engine.checks import (
+    SOLVERS,
+    STEPPERS,
+    check_hulls,
+    check_meshes,
+    check_world,
+    overlapping,
+    pairs_of_kinds,
+    refusing,
+)
 from plant.natural.builder import Options
 from plant.natural.core import Core
+from plant.natural.foundation import foundation_force_stage, foundation_slopes_stage
 from plant.natural.reactions import find_reactions
 from plant.natural.step import natural_stage
-from plant.smooth.bed_rows import bed_row_stage
-from plant.smooth.material import ForceLaw, force_law, smooth_table
-from plant.smooth.model import Law, new_bed, new_response
-from plant.spook import stages, step_stage
 from plant.stages import Stages, call_stage
-from plant.world import Body, Material, Placed, World, WorldError, conjugate, matrix, rotated
-
-STEPPERS = {s.name.lower(): s for s in model.Stepper}
-COLLISIONS = 256  # entries that the log of collisions keeps
-SOLVERS = {s.name.lower(): s for s in model.Solver}
+from plant.velocity.foundation_rows import foundation_row_stage
+from plant.velocity.step import stages, step_stage
+from plant.world.bodies import Placed
+from plant.world.checks import WorldError
+from plant.world.materials import Material
+from plant.world.rotations import conjugate, matrix, rotated
+from plant.world.world import World
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class Engine:
 
     world: World
     content: model.Engine
-    record: Record
+    record: Struct
     names: list[str]
     joint_names: list[str]
     actuator_names: list[str]
@@ -75,7 +82,7 @@ class Engine:
     shapes_taken: int
     let_go: set[str] = field(default_factory=set)  # joints that hold again when their body is switched on
     core: Core | None = None  # in natural coordinates, if that is what steps
-    volumes: Record | None = None  # what tells volumes of overlap, if a material asks for them
+    volumes: Struct | None = None  # what tells volumes of overlap, if a material asks for them
 
     def step(self, count: int = 1) -> int:
         """Advance; 0 or the status that ended it."""
@@ -117,7 +124,7 @@ class Engine:
         m, s = self.content.model, self.content.data.state
         total = 0.0
         for b in range(len(self.names)):
-            if m.body.kind[b] != 0:
+            if m.body.kind[b] != BodyKind.DYNAMIC:
                 continue
             v = s.vel[b]
             spin = rotated(conjugate(s.quat[b]), v[3:])
@@ -150,16 +157,16 @@ def compile_world(
     the meshes are, which takes seconds for millions of triangles.
     """
     spare = spare or Spare()
-    _check(world, dt, stepper, solver)
+    check_world(world, dt, stepper, solver)
     for what, given in (("contacts", contacts), ("pairs", pairs)):
         if given is not None and given < 1:
             raise WorldError(f"{what}={given}: there must be room for one at least")
     if scenery not in METHODS:
         raise WorldError(f"scenery {scenery!r} is not known: {nearest(scenery, list(METHODS))}")
-    _check_meshes(world)
-    _check_hulls(world)
+    check_meshes(world)
+    check_hulls(world)
     bodies, joints, acts = list(world.bodies.values()), list(world.joints.values()), list(world.actuators.values())
-    room = _Room(
+    room = Room(
         len(bodies) + spare.bodies,
         len(joints) + spare.joints,
         len(acts) + spare.actuators,
@@ -175,30 +182,30 @@ def compile_world(
         setup=setup,
         stage=_stages(natural=stepper == "ali3p", by_volume=room.regions > 0),
         body=zeros(model.Bodies, {"inertia": (room.bodies, 3, 3), "com": (room.bodies, 3)}, room.bodies),
-        joint=zeros(model.Joints, entries.joint_shapes(room.joints), room.joints),
-        coupling=zeros(model.Couplings, entries.coupling_shapes(room.couplings), room.couplings),
+        joint=zeros(model.Joints, write.joint_shapes(room.joints), room.joints),
+        coupling=zeros(model.Couplings, write.coupling_shapes(room.couplings), room.couplings),
         actuator=zeros(model.Actuators, {}, room.actuators),
         spring=_springs(world, room),
-        cylinder=entries.cylinders(world),
+        cylinder=write.cylinders(world),
         field=model.Fields(np.array([f.address for f in world.fields], np.int64)),
         material=materials,
     )
-    made.body.kind[:] = model.BodyKind.ABSENT
-    data = _data(world, room, made)
+    made.body.kind[:] = BodyKind.ABSENT
+    data = new_data(world, room)
     names = [b.name for b in bodies] + [""] * spare.bodies
     for k, body in enumerate(bodies):
-        entries.write_body(made, data, k, body)
-    with _refusing():
+        write.write_body(made, data, k, body)
+    with refusing():
         scene = _scene(world, material_names, made, data, spare, pairs=pairs, scenery=scenery, say=progress)
     volumes = None
     if room.regions:
-        volumes = Record(build_volumes(scene.hull, by_volume))
+        volumes = Struct(build_volumes(scene.hull, by_volume))
         scene = scene._replace(volumes=volumes.address)
     content = model.Engine(made, data, scene)
     engine = Engine(
         world,
         content,
-        Record(content),
+        Struct(content),
         names,
         [j.name for j in joints] + [""] * spare.joints,
         [a.name for a in acts] + [""] * spare.actuators,
@@ -208,14 +215,14 @@ def compile_world(
     )
     number = {b.name: k for k, b in enumerate(bodies)}
     for k, joint in enumerate(joints):
-        entries.write_joint(content, k, joint, world, number)
+        write.write_joint(content, k, joint, world, number)
     joint_number = {j.name: k for k, j in enumerate(joints)}
     for k, actuator in enumerate(acts):
         which = list(world.cylinders).index(actuator.name) if actuator.name in world.cylinders else -1
-        entries.write_actuator(content, k, actuator, joint_number, which)
+        write.write_actuator(content, k, actuator, joint_number, which)
     for k, coupling in enumerate(world.couplings.values()):
-        entries.write_coupling(content, k, coupling, joint_number)
-    entries.find_offsets(engine.record.address)
+        write.write_coupling(content, k, coupling, joint_number)
+    write.find_offsets(engine.record.address)
     if stepper != "ali3p" and (guides := [a.name for a in acts if a.kind == Bound.GUIDE]):
         raise WorldError(
             f"guide {guides[0]!r} with stepper {stepper!r}: only stepper='ali3p' has constraints that move; "
@@ -224,7 +231,7 @@ def compile_world(
     if stepper == "ali3p":
         engine.core = Core(content, engine.names, engine.joint_names, natural or Options())
         engine.content = engine.core.engine
-        engine.record = Record(engine.content)
+        engine.record = Struct(engine.content)
     else:
         _refuse_open_loops(engine)
     return engine
@@ -235,81 +242,8 @@ def _stages(natural: bool, by_volume: bool) -> Stages:
     if not by_volume:
         return stages(natural_stage if natural else step_stage)
     if natural:
-        return stages(natural_stage, bed_push_stage, bed_slopes_stage)
-    return stages(step_stage, bed_row_stage)
-
-
-def _check(world: World, dt: float, stepper: str, solver: str) -> None:
-    if not (np.isfinite(dt) and dt > 0):
-        raise WorldError(f"dt = {dt}: a step must take a positive number of seconds")
-    if np.shape(world.gravity) != (3,) or not np.isfinite(np.array(world.gravity, float)).all():
-        raise WorldError(f"gravity {tuple(world.gravity)} must be three finite numbers")
-    for what, given, known in (("stepper", stepper, STEPPERS), ("solver", solver, SOLVERS)):
-        if given not in known:
-            raise WorldError(f"{what} {given!r} is not known: {nearest(given, list(known))}")
-    for body in world.bodies.values():
-        check_body(body)
-    for j in world.joints.values():
-        if not any(n is not None and world.bodies[n].kind == "dynamic" for n in (j.a, j.b)):
-            raise WorldError(f"joint {j.name!r} connects nothing that can move")
-
-
-def _check_meshes(world: World) -> None:
-    """Refuse meshes that are not sound, and open ones on bodies that move by themselves: these must have an inside."""
-    seen: dict[int, bool] = {}
-    for k, s in enumerate(world.shapes):
-        if not isinstance(s.shape, Mesh):
-            continue
-        where = f"{s.shape.source or 'mesh'} (shape {k}, on {s.body or 'the ground'})"
-        if id(s.shape) not in seen:
-            if fault := s.shape.fault():
-                raise WorldError(f"{where}: {fault}")
-            seen[id(s.shape)] = s.shape.is_closed()
-        if not seen[id(s.shape)] and s.body is not None and world.bodies[s.body].kind == "dynamic":
-            raise WorldError(f"{where}: {s.shape.fault(closed=True)}; a body that moves must have an inside")
-
-
-def _check_hulls(world: World) -> None:
-    """Refuse hulls with more corners than meshes and fields can tell apart, if they meet any."""
-    surfaces = [s for s in world.shapes if s.shape.kind in (Kind.MESH, Kind.FIELD)]
-    for k, s in enumerate(world.shapes):
-        if not isinstance(s.shape, Hull) or len(s.shape.vertices) <= CORNERS:
-            continue
-        if any(s.group & o.mask and o.group & s.mask and s.body != o.body for o in surfaces):
-            raise WorldError(
-                f"hull (shape {k}, on {s.body or 'the ground'}): has {len(s.shape.vertices)} corners, but meshes and "
-                f"fields touch hulls of {CORNERS} at most; leave out points that hardly change its form, or part them "
-                "by masks"
-            )
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """What a shape cannot be is the world's fault."""
-    try:
-        yield
-    except WorldError:
-        raise
-    except ValueError as error:
-        raise WorldError(str(error)) from error
-
-
-def check_body(body: Body) -> None:
-    """Refuse a mass and an inertia that no rigid body has."""
-    if body.kind != "dynamic":
-        return
-    if not (np.isfinite(body.mass) and body.mass > 0):
-        raise WorldError(f"body {body.name!r}: mass {body.mass} kg must be positive; for a fixed one use kind='static'")
-    tensor = body.inertia
-    if np.isfinite(tensor).all() and not np.allclose(tensor, tensor.T, rtol=1e-9, atol=1e-12 * abs(np.trace(tensor))):
-        raise WorldError(f"body {body.name!r}: its inertia tensor is not symmetric")
-    moments = np.linalg.eigvalsh(tensor) if np.isfinite(tensor).all() else np.diag(tensor)
-    if not (np.isfinite(moments).all() and moments[0] > 0):
-        raise WorldError(f"body {body.name!r}: principal moments {moments.tolist()} kg m^2 must be positive")
-    if moments[2] > (moments[0] + moments[1]) * (1 + 1e-9):
-        raise WorldError(
-            f"body {body.name!r}: principal moments {moments.tolist()} break the triangle rule: no rigid body has them"
-        )
+        return stages(natural_stage, foundation_force_stage, foundation_slopes_stage)
+    return stages(step_stage, foundation_row_stage)
 
 
 def _refuse_open_loops(engine: Engine) -> None:
@@ -319,34 +253,6 @@ def _refuse_open_loops(engine: Engine) -> None:
         far = np.abs(d.row.error[j][(m.joint.axis[j] >= 0) & (m.joint.axis[j] < 3)]).max(initial=0.0)
         if name and m.joint.rigid[j] and far > 1e-3:
             raise WorldError(f"joint {name!r} cannot close: its anchors are {far:.3g} m apart along a locked axis")
-
-
-@dataclass(frozen=True)
-class _Room:
-    bodies: int
-    joints: int
-    actuators: int
-    couplings: int
-    springs: int
-    contacts: int
-    regions: int  # contacts by volume
-
-    @property
-    def rows(self) -> int:
-        return self.actuators + self.springs + 3 * (self.contacts + self.regions) + 6 * self.joints
-
-    @property
-    def nodes(self) -> int:
-        return self.bodies + self.joints + self.couplings
-
-    @property
-    def blocks(self) -> int:
-        return 4 * self.nodes + 512 + 4 * min(self.contacts, 1024)
-
-    @property
-    def sketch(self) -> int:
-        """Nodes of the largest island that is laid out for a direct solve."""
-        return min(self.nodes, 2048)
 
 
 def _setup(world, dt, stepper, solver, rounds, sweeps, relaxation) -> model.Setup:
@@ -371,7 +277,7 @@ def _setup(world, dt, stepper, solver, rounds, sweeps, relaxation) -> model.Setu
     )
 
 
-def _springs(world: World, room: _Room) -> model.Springs:
+def _springs(world: World, room: Room) -> model.Springs:
     springs = list(world.springs.values())
     names = list(world.bodies)
     xs = [s.table[0] for s in springs if s.table is not None]
@@ -420,7 +326,7 @@ def _materials(world: World, h: float, by_force: bool) -> tuple[model.Materials,
     for k, (one, other) in enumerate(pairs):
         i, j = names.index(one), names.index(other)
         pair[i, j] = pair[j, i] = k
-    soft = [entries.spook_parameters(m.stiffness, m.damping_time, h) for m in made]
+    soft = [write.spook_parameters(m.stiffness, m.damping_time, h) for m in made]
 
     def column(name: str) -> NDArray[np.float64]:
         return np.array([getattr(m, name) for m in made], float)
@@ -475,7 +381,7 @@ def _scene(
         joints=spare.joints,
         excluded=[p for p in excluded if -1 not in p],
         margin=world.margin,
-        table=pair_table(_meeting(world, spare.shapes)),
+        table=pair_table(pairs_of_kinds(world, spare.shapes)),
         **options,
     )
 
@@ -485,152 +391,3 @@ def place_shape(world: World, s: Placed, number: dict[str, int], materials: list
     com = world.bodies[s.body].com if s.body is not None else np.zeros(3)
     body = number[s.body] if s.body is not None else -1
     return Placement(s.shape, body, s.at - com, matrix(s.quat), materials.index(s.material), s.group, s.mask)
-
-
-def _meeting(world: World, spare: int) -> set[tuple[Kind, Kind]]:
-    """Pairs of kinds, lower first, that may touch in this world. Refuses pairs of shapes that cannot."""
-    kinds, known = set(), known_pairs()
-    for one, other in _pairs_that_meet(world):
-        key = (one.shape.kind, other.shape.kind)
-        if key not in known and one.body != other.body:
-            raise WorldError(
-                f"{_both(one, other)}: such shapes cannot touch; give them masks that part them, or use hulls"
-            )
-        kinds.add(key)
-    return kinds | _kinds_to_come(world, spare)
-
-
-def overlapping(world: World, spare: int) -> set[tuple[Kind, Kind]]:
-    """Pairs of kinds, lower first, that may touch by volume. Refuses pairs of shapes whose overlap is not known."""
-    kinds = set()
-    for one, other in _pairs_that_meet(world):
-        if world.materials.get((one.material, other.material), Material()).law.law != Law.FOUNDATION:
-            continue
-        key = (one.shape.kind, other.shape.kind)
-        if key not in KNOWN and one.body != other.body:
-            raise WorldError(
-                f"{_both(one, other)}: law 'foundation' of {one.material!r} on {other.material!r} needs the volume "
-                "that they have in common, which is not known for such shapes; make one of them of hulls, give them "
-                "masks that part them, or a material with another law"
-            )
-        kinds.add(key)
-    return kinds | {key for key in _kinds_to_come(world, spare) if key in KNOWN}
-
-
-def _both(one: Placed, other: Placed) -> str:
-    return " and ".join(f"{s.shape.kind.name.lower()} on {s.body or 'the ground'}" for s in (one, other))
-
-
-def _kinds_to_come(world: World, spare: int) -> set[tuple[Kind, Kind]]:
-    """Pairs of kinds that shapes added to a running engine may make."""
-    simple = [k for k in Kind if k < Kind.HULL] if spare else []
-    return {(min(a, b), max(a, b)) for a in simple for b in [*simple, *(s.shape.kind for s in world.shapes)]}
-
-
-def _pairs_that_meet(world: World) -> Iterator[tuple[Placed, Placed]]:
-    """Pairs of shapes that may touch, the lower kind first; of many that are alike in all but their place, some."""
-    moves = {n: b.kind == "dynamic" for n, b in world.bodies.items()}
-    seen: dict[tuple[object, ...], Placed] = {}
-    for s in world.shapes:  # two of a sort are enough
-        sort: tuple[object, ...] = (s.shape.kind, s.body is not None and moves[s.body], s.group, s.mask, s.material)
-        if sort in seen and seen[sort].body != s.body:
-            sort = (*sort, "another")
-        seen.setdefault(sort, s)
-    for one in seen.values():
-        for other in seen.values():
-            if one.shape.kind > other.shape.kind or not (one.group & other.mask and other.group & one.mask):
-                continue
-            if any(s.body is not None and moves[s.body] for s in (one, other)):
-                yield one, other
-
-
-def _data(world: World, room: _Room, made: model.Model) -> model.Data:
-    nb, nj, np_, nc, rows = room.bodies, room.joints, room.couplings, room.contacts, room.rows
-    key, block_of = new_table(room.blocks + nc)
-    islands = nb + 1
-    return model.Data(
-        state=zeros(
-            model.State,
-            {
-                "pos": (nb, 3),
-                "quat": (nb, 4),
-                "angle": (nj, 2),
-                **dict.fromkeys(("vel", "wrench", "pull"), (nb, 6)),
-            },
-            nb,
-        ),
-        frame=zeros(
-            model.Frames, {"rot": (nb, 3, 3), "inertia": (nb, 3, 3), "inverse": (nb, 3, 3), "momentum": (nb, 6)}, nb
-        ),
-        row=zeros(
-            model.JointRows,
-            {
-                **dict.fromkeys(("ga", "gb"), (nj, 6, 6)),
-                **dict.fromkeys(("error", "curve", "force", "drive", "goal", "rest", "told"), (nj, 6)),
-                **dict.fromkeys(("pull", "slide", "spin_axis"), (nj, 3)),
-                "axes": (nj, 3, 3),
-                "arm": (nj, 2, 3),
-            },
-            nj,
-        ),
-        coupled=zeros(model.CouplingRows, {"g": (np_, order.ENDS, 6)}, np_),
-        contact=zeros(
-            model.Contacts,
-            {
-                **dict.fromkeys(("body", "old_body"), (nc, 2)),
-                **dict.fromkeys(("count", "new", "old_count"), (1,)),
-                **dict.fromkeys(("point", "normal", "impulse", "tangent", "stretch"), (nc, 3)),
-                **dict.fromkeys(("old_impulse", "old_tangent", "old_stretch"), (nc, 3)),
-            },
-            nc,
-        ),
-        log=zeros(model.Log, {"count": (1,), "body": (COLLISIONS, 2), "point": (COLLISIONS, 3)}, COLLISIONS),
-        warm=model.Warm(*new_table(nc)),
-        region=new_regions(room.regions),
-        response=new_response(),
-        bed=new_bed(),
-        bounded=zeros(
-            model.Rows,
-            {"count": (1,), "ga": (rows, 6), "gb": (rows, 6), "back": (rows, 12), "kept": (room.actuators,)},
-            rows,
-        ),
-        target=zeros(model.Targets, {}, room.actuators),
-        chamber=entries.chambers(world),
-        graph=model.Graph(
-            dirty=np.ones(1, np.int64),
-            body_node=np.full(nb, -1, np.int64),
-            joint_node=np.full(nj, -1, np.int64),
-            coupling_node=np.full(np_, -1, np.int64),
-            owner=_ints(room.nodes),
-            block=np.full((max(1, nj + np_), order.ENDS), -1, np.int64),
-            over=np.zeros((max(1, nj + np_), order.ENDS), np.int64),
-            root=_ints(nb),
-            island=np.full(nb, -1, np.int64),
-            islands=_ints(3),
-            first=_ints(islands + 1),
-            row_first=_ints(islands + 1),
-            solver=_ints(islands),
-            strained=_ints(islands),
-            coupled=_ints(islands),
-            members=_ints(islands),
-            loops=_ints(islands),
-            local=_ints(room.nodes),
-            list=_ints(room.nodes),
-            head=_ints(islands),
-            next=np.full(room.nodes, -1, np.int64),
-            pair_head=_ints(islands),
-            pair_next=_ints(room.springs + nc),
-            key=key,
-            block_of=block_of,
-        ),
-        sketch=order.new_sketch(room.sketch),
-        pattern=order.new_pattern(room.nodes, room.blocks, 8 * room.blocks),
-        factor=ldl.new_factor(room.nodes, room.blocks),
-        x=np.zeros((room.nodes, 6)),
-        scratch=np.zeros((10, 6)),
-        status=_ints(model.Status.COUNT),
-    )
-
-
-def _ints(n: int) -> NDArray[np.int64]:
-    return np.zeros(n, np.int64)

@@ -23,16 +23,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hilnode.signals import nearest
-from plant import entries
-from plant.collide.far.model import STALE
-from plant.collide.far.pairs import exclude
-from plant.collide.model import Kind
-from plant.collide.scene import Placement, write_shape
-from plant.collide.shapes import Field
-from plant.compile import Engine, check_body, overlapping, place_shape
-from plant.kinds import BodyKind
-from plant.world import Actuator, Body, Joint, Placed, World, WorldError, rotated
+from hilnode.core.signals import nearest
+from plant.codes import BodyKind
+from plant.collision.broadphase.model import STALE
+from plant.collision.broadphase.pairs import exclude
+from plant.collision.model import Kind
+from plant.collision.scene import Placement, write_shape
+from plant.collision.shape.shapes import Field
+from plant.engine import write
+from plant.engine.checks import check_body, overlapping
+from plant.engine.compile import Engine, place_shape
+from plant.world.actuators import Actuator
+from plant.world.bodies import Body, Placed
+from plant.world.checks import WorldError
+from plant.world.joints import Joint
+from plant.world.rotations import rotated
+from plant.world.world import World
 
 
 def _leaves(thing: object) -> Iterator[NDArray[Any]]:
@@ -99,18 +105,18 @@ def _write(engine: Engine, bodies: list[Body], joints: list[Joint], actuators: l
     for body in bodies:
         k = engine.names.index("")
         engine.names[k] = body.name
-        entries.write_body(content.model, content.data, k, body)
+        write.write_body(content.model, content.data, k, body)
     here = _where_bodies_are(engine)
     number = {n: k for k, n in enumerate(engine.names) if n}
     for joint in joints:
         k = engine.joint_names.index("")
         engine.joint_names[k] = joint.name
-        entries.write_joint(content, k, joint, here, number)
+        write.write_joint(content, k, joint, here, number)
     places = {n: k for k, n in enumerate(engine.joint_names) if n}
     for actuator in actuators:
         k = engine.actuator_names.index("")
         engine.actuator_names[k] = actuator.name
-        entries.write_actuator(content, k, actuator, places)
+        write.write_actuator(content, k, actuator, places)
 
 
 def remove_body(engine: Engine, name: str) -> None:
@@ -154,7 +160,7 @@ def switch_body(engine: Engine, name: str, on: bool) -> None:
     """Leave a body out, with its shapes and joints, or let it take part again, at rest where it was."""
     k = _find(engine.names, "body", name)
     m, d = engine.content.model, engine.content.data
-    m.body.kind[k] = entries.KINDS[engine.world.bodies[name].kind] if on else BodyKind.ABSENT
+    m.body.kind[k] = write.KINDS[engine.world.bodies[name].kind] if on else BodyKind.ABSENT
     d.state.vel[k] = 0.0
     shape = engine.content.scene.shape
     shape.enabled[shape.body == k] = int(on)
@@ -274,7 +280,7 @@ def _renew(engine: Engine) -> None:
     d = engine.content.data
     _exclude_neighbours(engine)
     d.graph.dirty[0] = 1
-    d.status[entries.PLACED] = 0
+    d.status[write.POSES_VALID] = 0
     d.state.asleep[:] = 0
     d.state.rested[:] = 0.0
     engine.content.scene.far.state[STALE] = 1

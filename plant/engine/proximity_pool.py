@@ -1,10 +1,10 @@
-"""Objects that take part only while something is near: fences, cones, crates (Luaces 5.4 and 6.3).
+"""A pool of spare bodies for objects that are simulated only while the machine is near (Luaces 5.4 and 6.3).
 
-A scene may hold hundreds of them. Each has a place and a kind; the engine has a few spare bodies of each kind, which
-are absent until an object of their kind is needed. When one of the machine's bounding spheres (Luaces 4.4.4) comes near
-an object, a spare body of its kind is put where the object is and takes part; when nothing is near any more and it has
-come to rest, its pose is written back and the body is absent again. A few objects are looked at in each step, so those
-that are far cost next to nothing.
+A scene may hold hundreds of them: fences, cones, crates. Each has a place and a kind; the engine has a few spare bodies
+of each kind, which are absent until an object of their kind is needed. When one of the machine's bounding spheres
+(Luaces 4.4.4) comes near an object, a spare body of its kind is put where the object is and takes part; when nothing is
+near any more and it has come to rest, its pose is written back and the body is absent again. A few objects are looked
+at in each step, so those that are far cost next to nothing.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1
-from plant.algebra import rotate
-from plant.collide.far.model import STALE
-from plant.compile import Engine
-from plant.kinds import BodyKind
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1
+from plant.codes import BodyKind
+from plant.collision.broadphase.model import STALE
+from plant.engine.compile import Engine
 from plant.model import Status
+from plant.numeric.algebra import rotate
 
-DYNAMIC, ABSENT, PLACED = int(BodyKind.DYNAMIC), int(BodyKind.ABSENT), int(Status.PLACED)
+DYNAMIC, ABSENT, POSES_VALID = int(BodyKind.DYNAMIC), int(BodyKind.ABSENT), int(Status.POSES_VALID)
 LOOKS = 25  # objects looked at in a step
 AWAY = 1.5  # times `near`: so far an object must be to leave
 REST = 0.02  # [m/s, rad/s] below it an object is at rest
 
 
-class Crowd(NamedTuple):
+class ProximityPool(NamedTuple):
     """Objects, and the spare bodies that stand for those that are near."""
 
     pose: F2  # [o, 7] position of the frame [m] and quaternion
@@ -48,7 +48,7 @@ class Crowd(NamedTuple):
     told: I1  # [2] objects that take part; times that there was no spare body
 
 
-def build_crowd(
+def build_pool(
     engine: Engine,
     *,
     poses: np.ndarray,
@@ -57,10 +57,10 @@ def build_crowd(
     spares: Sequence[tuple[str, int]],
     seekers: Sequence[tuple[str, float]],
     near: float = 1.0,
-) -> Crowd:
+) -> ProximityPool:
     """Objects at `poses` [o, 7]; `spares` are bodies with the kind that they can stand for, switched off now."""
     content = engine.content
-    made = Crowd(
+    made = ProximityPool(
         pose=np.array(poses, float).reshape(-1, 7),
         start=np.array(poses, float).reshape(-1, 7),
         kind=np.array(kinds, np.int64),
@@ -80,7 +80,7 @@ def build_crowd(
     for b in made.spare:
         content.model.body.kind[b] = ABSENT
         shape.enabled[shape.body == b] = 0
-    content.data.graph.dirty[0], content.data.status[PLACED] = 1, 0
+    content.data.graph.dirty[0], content.data.status[POSES_VALID] = 1, 0
     content.scene.far.state[STALE] = 1
     return made
 
@@ -89,18 +89,18 @@ def build_crowd(
 def _renew(e):
     """What the next step must find anew."""
     e.data.graph.dirty[0] = 1
-    e.data.status[PLACED] = 0
+    e.data.status[POSES_VALID] = 0
     e.scene.far.state[STALE] = 1
 
 
 @inline
-def _is_near(e, crowd, o, x, y, z, gap):
+def _is_near(e, pool, o, x, y, z, gap):
     """Whether a seeker is within `gap` of object `o` at (x, y, z)."""
     pos = e.data.state.pos
-    for k in range(crowd.seeker.size):
-        b = crowd.seeker[k]
+    for k in range(pool.seeker.size):
+        b = pool.seeker[k]
         dx, dy, dz = pos[b, 0] - x, pos[b, 1] - y, pos[b, 2] - z
-        far = crowd.reach[k] + crowd.radius[o] + gap
+        far = pool.reach[k] + pool.radius[o] + gap
         if dx * dx + dy * dy + dz * dz < far * far:
             return True
     return False
@@ -122,32 +122,32 @@ def _switch(e, b, on):
 
 
 @kernel
-def _enter(e, crowd, o):
+def _enter(e, pool, o):
     """Give object `o` a spare body, if there is one."""
-    for s in range(crowd.spare.size):
-        if crowd.of[s] < 0 and crowd.spare_kind[s] == crowd.kind[o]:
-            b = crowd.spare[s]
-            crowd.of[s], crowd.body[o] = o, b
-            state, com, p = e.data.state, e.model.body.com[b], crowd.pose[o]
+    for s in range(pool.spare.size):
+        if pool.of[s] < 0 and pool.spare_kind[s] == pool.kind[o]:
+            b = pool.spare[s]
+            pool.of[s], pool.body[o] = o, b
+            state, com, p = e.data.state, e.model.body.com[b], pool.pose[o]
             for i in range(4):
                 state.quat[b, i] = p[3 + i]
             x, y, z = rotate(state.quat[b], com[0], com[1], com[2])
             state.pos[b, 0], state.pos[b, 1], state.pos[b, 2] = p[0] + x, p[1] + y, p[2] + z
             _switch(e, b, True)
-            crowd.told[0] += 1
+            pool.told[0] += 1
             return
-    crowd.told[1] += 1
+    pool.told[1] += 1
 
 
 @inline
-def _keep_pose(e, crowd, o, b):
+def _keep_pose(e, pool, o, b):
     """The pose of the body that stands for an object, written to the object."""
-    state, com, p = e.data.state, e.model.body.com[b], crowd.pose[o]
+    state, com, p = e.data.state, e.model.body.com[b], pool.pose[o]
     x, y, z = rotate(state.quat[b], com[0], com[1], com[2])
     p[0], p[1], p[2] = state.pos[b, 0] - x, state.pos[b, 1] - y, state.pos[b, 2] - z
     for i in range(4):
         p[3 + i] = state.quat[b, i]
-    crowd.stamp[o] += 1
+    pool.stamp[o] += 1
 
 
 @inline
@@ -160,45 +160,45 @@ def _is_at_rest(state, b):
 
 
 @kernel
-def tend_crowd(e, crowd):
+def tend_pool(e, pool):
     """Before a step: who comes and who goes."""
-    n = crowd.kind.size
+    n = pool.kind.size
     for _ in range(min(LOOKS, n)):
-        o = crowd.next[0]
-        crowd.next[0] = o + 1 if o + 1 < n else 0
-        p, b = crowd.pose[o], crowd.body[o]
+        o = pool.next[0]
+        pool.next[0] = o + 1 if o + 1 < n else 0
+        p, b = pool.pose[o], pool.body[o]
         if b < 0:
-            if _is_near(e, crowd, o, p[0], p[1], p[2], crowd.near):
-                _enter(e, crowd, o)
+            if _is_near(e, pool, o, p[0], p[1], p[2], pool.near):
+                _enter(e, pool, o)
             continue
         state = e.data.state
         if not _is_at_rest(state, b):
-            _keep_pose(e, crowd, o, b)
-        elif not _is_near(e, crowd, o, state.pos[b, 0], state.pos[b, 1], state.pos[b, 2], AWAY * crowd.near):
-            _keep_pose(e, crowd, o, b)
-            _leave(e, crowd, o, b)
+            _keep_pose(e, pool, o, b)
+        elif not _is_near(e, pool, o, state.pos[b, 0], state.pos[b, 1], state.pos[b, 2], AWAY * pool.near):
+            _keep_pose(e, pool, o, b)
+            _leave(e, pool, o, b)
 
 
 @kernel
-def _leave(e, crowd, o, b):
-    for s in range(crowd.spare.size):
-        if crowd.spare[s] == b:
-            crowd.of[s] = -1
-    crowd.body[o] = -1
-    crowd.told[0] -= 1
+def _leave(e, pool, o, b):
+    for s in range(pool.spare.size):
+        if pool.spare[s] == b:
+            pool.of[s] = -1
+    pool.body[o] = -1
+    pool.told[0] -= 1
     _switch(e, b, False)
 
 
 @kernel
-def reset_crowd(e, crowd):
+def reset_pool(e, pool):
     """Everything where it was at the beginning, and none of it taking part."""
-    for o in range(crowd.kind.size):
-        if crowd.body[o] >= 0:
-            _leave(e, crowd, o, crowd.body[o])
+    for o in range(pool.kind.size):
+        if pool.body[o] >= 0:
+            _leave(e, pool, o, pool.body[o])
         for i in range(7):
-            crowd.pose[o, i] = crowd.start[o, i]
-        crowd.stamp[o] += 1
-    crowd.next[0], crowd.told[0], crowd.told[1] = 0, 0, 0
+            pool.pose[o, i] = pool.start[o, i]
+        pool.stamp[o] += 1
+    pool.next[0], pool.told[0], pool.told[1] = 0, 0, 0
 
 
 def upright(x: float, y: float, z: float, heading: float) -> tuple[float, ...]:

@@ -1,5 +1,4 @@
-"""Questions to a running engine, between two steps: what touches, what has collided, what a ray hits, what
-overlaps.
+"""Queries to a running engine, between two steps: contacts, collisions, ray hits, overlaps.
 
     for c in collisions(engine, since=0).entries: print(c.first, c.second, c.point, c.impulse)
     hit = ray(engine, origin=(0, 0, 5), direction=(0, 0, -1))
@@ -16,16 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hilnode.jit import kernel
-from hilnode.record import Record, address_of
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, address_of
 from plant import model
-from plant.algebra import rotation
-from plant.collide import volume
-from plant.collide.cast import cast_many, update_far
-from plant.collide.contacts import FEATURES
-from plant.collide.model import Kind
-from plant.collide.scene import EVERYTHING
-from plant.compile import Engine
+from plant.collision.cast import cast_many, update_far
+from plant.collision.contact_list import FEATURES
+from plant.collision.model import Kind
+from plant.collision.scene import EVERYTHING
+from plant.collision.volume import volume
+from plant.engine.compile import Engine
+from plant.numeric.algebra import rotation
 
 Vector = NDArray[np.float64]
 
@@ -70,7 +69,7 @@ class Hit(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What a shape of one body and one of another have in common; see `plant.collide.moments.Overlap`."""
+    """What a shape of one body and one of another have in common; see `plant.collision.volume.moments.Overlap`."""
 
     shapes: tuple[int, int]
     volume: float  # [m^3]
@@ -169,7 +168,7 @@ def _overlap(address, volumes, i, j):
 def overlap(engine: Engine, first: str | None, second: str | None) -> list[Shared]:
     """Volumes that two bodies (None = the ground) have in common, one for each pair of shapes that overlap.
 
-    Raises ValueError if they have shapes whose overlap is not known: see `plant.collide.volume`.
+    Raises ValueError if they have shapes whose overlap is not known: see `plant.collision.volume.volume`.
     """
     shape = engine.content.scene.shape
     one, other = (np.flatnonzero((shape.body == _index(engine, b)) & (shape.enabled == 1)) for b in (first, second))
@@ -180,7 +179,7 @@ def overlap(engine: Engine, first: str | None, second: str | None) -> list[Share
         names = ", ".join(sorted(f"{i.name.lower()} and {j.name.lower()}" for i, j in strange))
         raise ValueError(f"overlap of {first or 'the ground'} and {second or 'the ground'}: not known for {names}")
     volumes = volume.build_volumes(engine.content.scene.hull, kinds)
-    record, out, found = Record(volumes), volumes.out, []
+    record, out, found = Struct(volumes), volumes.out, []
     _place(engine.record.address)
     for i, j in pairs:
         if _overlap(engine.record.address, record.address, i, j):

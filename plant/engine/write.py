@@ -1,4 +1,4 @@
-"""Entries of the engine's arrays: a body, a joint, an actuator, a coupling written to its place.
+"""Entries of the engine's arrays: writes one body, joint, actuator or coupling to its place.
 
 Used at compile for all of them, and by a running engine for one that is added.
 """
@@ -10,20 +10,25 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant import model
-from plant.coupling import coupling_rows
-from plant.hydraulics import Chambers, Cylinders
-from plant.kinds import Bound
-from plant.order import ENDS
-from plant.project import settle
-from plant.world import Actuator, Body, Coupling, Joint, World, conjugate, product, rotated
+from plant.codes import BodyKind, Bound
+from plant.constraint.coupling import coupling_rows
+from plant.model import Chambers, Cylinders, Status
+from plant.sparse.ordering import ENDS
+from plant.velocity.position_projection import settle
+from plant.world.actuators import Actuator
+from plant.world.bodies import Body
+from plant.world.couplings import Coupling
+from plant.world.joints import Joint
+from plant.world.rotations import conjugate, product, rotated
+from plant.world.world import World
 
-KINDS = {"dynamic": 0, "kinematic": 1, "static": 2}
+KINDS = {k.name.lower(): int(k) for k in BodyKind if k != BodyKind.ABSENT}
 DAMPING_STEPS = 2.0  # damping time of a locked axis in steps, when none is given
 STIFF = 1e-10  # compliance of a rigid joint, as a share of the inverse masses it holds
 FIRM = 1e-9  # compliance of a rigid motor or limit, likewise
-PLACED = 3
+POSES_VALID = int(Status.POSES_VALID)
 
 
 def spook_parameters(stiffness: float, damping_time: float | None, h: float) -> tuple[float, float]:
@@ -63,7 +68,7 @@ def _looseness(e: model.Engine, bodies: tuple[int, ...]) -> tuple[float, float]:
     """Inverse masses and inverse moments of the bodies that a row holds together."""
     mass, turn = 0.0, 0.0
     for b in bodies:
-        if b >= 0 and e.model.body.kind[b] == model.BodyKind.DYNAMIC:
+        if b >= 0 and e.model.body.kind[b] == BodyKind.DYNAMIC:
             mass += 1.0 / e.model.body.mass[b]
             turn += 3.0 / float(np.trace(e.model.body.inertia[b]))
     return mass, turn
@@ -175,7 +180,7 @@ def _place(address):
     for p in range(e.model.coupling.on.size):
         e.data.coupled.offset[p] += e.data.coupled.error[p]
     coupling_rows(e)
-    e.data.status[PLACED] = 1
+    e.data.status[POSES_VALID] = 1
 
 
 def find_offsets(address: int) -> None:

@@ -1,1 +1,1 @@
-"""Complete plants, one file each."""
+"""Complete plants, one file or folder each."""

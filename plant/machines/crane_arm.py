@@ -1,4 +1,4 @@
-"""A three-joint arm on a turntable with a hanging load: a small machine on the engine, to try motors and joints with.
+"""A three-joint arm on a turntable with a hanging load: a small machine for trying out motors and joints.
 
 Turntable about z, boom and stick about y, each with a speed motor of limited torque and the last two with stops; the
 load swings on a stiff rod without mass. All masses, sizes and torques are made up for a bench demonstration; none is
@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from plant.abi import Plant
-from plant.compile import compile_world
-from plant.look import COLOURS, Entry, entry
-from plant.machine import as_plant
-from plant.world import World
+from plant.engine.as_plant import as_plant
+from plant.engine.compile import compile_world
+from plant.visual.entries import COLOURS, Entry, entry
+from plant.world.world import World
 
 
 def rod(mass: float, length: float, axis: int) -> tuple[float, float, float]:

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import F1, F2, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.jit import kernel
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, F2, Struct, viewer
 from plant.abi import NOT_FINITE, OK, Plant, Task, step_function
-from plant.look import COLOURS, entry
+from plant.visual.entries import COLOURS, entry
 
 INPUTS = (
     Signal("pendulum.shoulder.torque", "N*m", low=-50, high=50, doc="from the ground on the first rod"),
@@ -156,7 +156,7 @@ def reset(self, n, params, inputs, outputs, poses):
 def create(dt: float, *, angle1: float = 0.8, angle2: float = 1.2, speed1: float = 0.0, speed2: float = 0.0) -> Plant:
     """A double pendulum for steps of `dt` seconds, let go at the absolute angles `angle1`, `angle2` [rad]."""
     start = np.array([angle1, angle2, speed1, speed2], float)
-    record = Record(Pendulum(start, start.copy(), np.zeros((4, 4)), np.zeros(4), dt))
+    record = Struct(Pendulum(start, start.copy(), np.zeros((4, 4)), np.zeros(4), dt))
     return Plant(
         "double_pendulum",
         dt,

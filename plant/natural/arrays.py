@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.record import zeros
-from plant import ldl, model, order
+from hilnode.core.struct import zeros
+from plant import model
 from plant.natural import model as natural
 from plant.natural.builder import Builder, Row
 from plant.natural.model import Form
-from plant.world import WorldError
+from plant.sparse import block_ldl, ordering
+from plant.world.checks import WorldError
 
 LARGEST = 2000  # nodes of the tangent matrix
 DENSE = 160  # up to so many nodes there is room for every block
@@ -65,17 +66,17 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
         row=zeros(natural.Rows, row_shapes, r),
         solution=_solution(4 * room.bodies, c),
         touch=zeros(natural.Touches, touch_shapes, c),
-        bed=_beds(len(e.data.region.volume)),
+        foundation=_foundation_rows(len(e.data.region.volume)),
         report=np.zeros(natural.Told.COUNT),
         pressed=natural.Pressed(*np.zeros((3, len(e.data.region.volume), 3))),
     )
 
 
-def _beds(contacts: int) -> natural.Beds:
+def _foundation_rows(contacts: int) -> natural.FoundationRows:
     """Room for the rows of so many contacts by volume."""
     rows = 6 * contacts
     shapes = {"entity": (8 * rows,), "slope": (8 * rows, 3), "pos": (2, 3), "rot": (2, 3, 3), "vel": (2, 6)}
-    made: natural.Beds = zeros(natural.Beds, shapes, rows)
+    made: natural.FoundationRows = zeros(natural.FoundationRows, shapes, rows)
     made.first[:] = 8 * np.arange(rows)
     return made
 
@@ -95,9 +96,9 @@ def _solution(nodes: int, contacts: int) -> natural.Solution:
         where=np.full((nodes, nodes), -1, np.int64),
         pairs=np.zeros((max(1, contacts), 2), np.int64),
         pair_count=np.zeros(1, np.int64),
-        sketch=order.new_sketch(nodes),
-        pattern=order.new_pattern(nodes, max(1, blocks), max(1, updates)),
-        factor=ldl.new_factor(nodes, max(1, blocks)),
+        sketch=ordering.new_sketch(nodes),
+        pattern=ordering.new_pattern(nodes, max(1, blocks), max(1, updates)),
+        factor=block_ldl.new_factor(nodes, max(1, blocks)),
         x=np.zeros((nodes, 6)),
     )
 
@@ -176,7 +177,7 @@ def _fill_rows(out: natural.Rows, b: Builder, place: dict[int, int], known: NDAr
         out.goal[i], out.low[i], out.high[i] = row.goal, row.low, row.high
         out.k[i], out.c[i] = row.stiffness, row.damping
         out.joint[i], out.slot[i], out.actuator[i], out.spring[i] = row.joint, row.slot, row.actuator, row.spring
-        out.turn[i], out.goal_rate[i], out.goal_bend[i] = row.turn, row.goal_rate, row.goal_bend
+        out.turn[i], out.goal_rate[i], out.goal_acceleration[i] = row.turn, row.goal_rate, row.goal_acceleration
         out.value[i] = out.force[i] = out.multiplier[i] = out.stiff[i] = out.drag[i] = 0.0
         out.active[i] = 0
     out.first[len(b.rows)] = at

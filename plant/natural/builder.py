@@ -1,4 +1,4 @@
-"""From a compiled world to natural coordinates: entities, combinations and rows, all checked and allocated here.
+"""From a compiled world to natural coordinates: its entities, combinations and rows, checked here.
 
 Every locked axis of a joint becomes either a shared entity or rows; drives, limits, friction, springs, cylinders and
 couplings become rows on the coordinate that they act on. A joint that gives way on purpose is a row that pulls instead
@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 from plant import model
-from plant.kinds import BodyKind, Bound, Turning
+from plant.codes import BodyKind, Bound, Turning
+from plant.constraint.joint_coordinate import TURN, TURN_A, TURN_B
 from plant.natural.integrators import TRAPEZOIDAL, Integrator
 from plant.natural.model import Form, Role
-from plant.natural.sharing import Sharing, Vector
-from plant.world import WorldError, matrix
+from plant.natural.shared_entities import Sharing, Vector
+from plant.world.checks import WorldError
+from plant.world.rotations import matrix
 
 FITS = 1e-9  # violation of a row, in its own units, below which bodies fit together
 FIRMNESS = 1e6  # penalty times beta h^2, as a share of the mass that a row feels
@@ -81,7 +83,7 @@ class Row:
     body: int = -1  # whose shape it keeps
     turn: int = -1  # 2 x joint + which of its turns it measures
     goal_rate: float = 0.0
-    goal_bend: float = 0.0
+    goal_acceleration: float = 0.0
 
 
 class Builder:
@@ -326,7 +328,7 @@ class Builder:
         return self.measures[j, axis]
 
     def coordinate(self, j: int, axis: int, who: str) -> Row:
-        """A row over a free coordinate of a joint; see `plant.coordinate` for the numbers of axes."""
+        """A row over a free coordinate of a joint; see `plant.constraint.joint_coordinate` for the numbers of axes."""
         a, pa, ra = self._features(j, 0)
         b, pb, rb = self._features(j, 1)
         axes_a = [self.line(a, _vector(ra[:, k])) for k in range(3)]
@@ -335,11 +337,11 @@ class Builder:
         if axis < 3:
             apart = self.line(b, _point(pb)) - self.line(a, _point(pa))
             form, turn, lines = Form.DOT, -1, (apart, axes_a[axis])
-        elif axis == 5:
+        elif axis == TURN:
             form, turn, lines = Form.ANGLE, 2 * j, (axes_b[0], axes_a[0], axes_a[1])
-        elif axis == 6:
+        elif axis == TURN_A:
             form, turn, lines = Form.ANGLE, 2 * j, (axes_b[1], axes_a[1], axes_a[2])
-        elif axis == 7:
+        elif axis == TURN_B:
             form, turn, lines = Form.ANGLE, 2 * j + 1, (axes_a[0], axes_b[0], axes_b[2])
         else:
             raise WorldError(
@@ -367,9 +369,10 @@ class Builder:
                 row.role = Role.OIL
             row.goal = float(target.position[k])
             if kind == Bound.GUIDE:  # told for the end of the coming step; here it is at its beginning
-                h, bend = self.e.model.setup.h, float(target.acceleration[k])
-                row.role, row.goal_rate, row.goal_bend = Role.HOLD, float(target.speed[k]) - h * bend, bend
-                row.goal -= h * (row.goal_rate + 0.5 * h * bend)
+                h, acceleration = self.e.model.setup.h, float(target.acceleration[k])
+                row.role, row.goal_acceleration = Role.HOLD, acceleration
+                row.goal_rate = float(target.speed[k]) - h * acceleration
+                row.goal -= h * (row.goal_rate + 0.5 * h * acceleration)
             self.rows.append(row)
 
     def _springs(self) -> None:

@@ -1,4 +1,4 @@
-"""Contact forces: the laws of `smooth` at the coordinates of each iteration; those of volumes are in `bed`.
+"""Contact forces: the laws of `contact_law` at the coordinates of each iteration; those of volumes are in `foundation`.
 
 The list is found once, at the beginning of the step. Within the step a contact keeps its normal and the material points
 of both bodies; depth and stretch follow their displacement x, so that force and tangent fit together:
@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.algebra import cross
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.codes import BodyKind
+from plant.constraint.compliant_contact import LEAST, SETTLED
+from plant.constraint.contact_jacobian import slip_at
+from plant.contact_law.bristle import contact_law
+from plant.contact_law.model import Law
 from plant.natural.tangent import add_block
-from plant.smooth.bristle import contact_law
-from plant.smooth.rows import LEAST, SETTLED
+from plant.numeric.algebra import cross
 from plant.stages import call_stage
-from plant.touch import slip_at
 
-DYNAMIC = 0
-FOUNDATION = 6
+DYNAMIC = int(BodyKind.DYNAMIC)
+FOUNDATION = int(Law.FOUNDATION)
 
 
 @kernel
@@ -129,7 +131,7 @@ def push_touches(e, n, elapsed):
     of_position, of_rate = (1.0 - p.df) * p.beta * p.h * p.h, (1.0 - p.df) * p.gamma * p.h
     for c in range(contact.count[0]):
         if law.law[contact.pair[c]] == FOUNDATION:
-            call_stage(e.model.stage.bed, address_of(e), c)
+            call_stage(e.model.stage.foundation, address_of(e), c)
             continue
         nx, ny, nz = contact.normal[c, 0], contact.normal[c, 1], contact.normal[c, 2]
         x = elapsed * t.told[c, 0] - t.start[c, 0]
@@ -236,7 +238,7 @@ def add_touches(e, n):
         if not t.depth[c] > 0.0:
             continue
         if law[contact.pair[c]] == FOUNDATION:
-            call_stage(e.model.stage.bed_slopes, address_of(e), c)
+            call_stage(e.model.stage.foundation_slopes, address_of(e), c)
             continue
         for one in range(8):
             a = contact.body[c, one >> 2]

@@ -1,4 +1,4 @@
-"""The core put into an engine: built, penalties chosen, bodies fitted together; and renewed when a live change comes.
+"""The core inside an engine: built, penalties chosen, bodies assembled; rebuilt after a live change.
 
 A change (a body more or less, a joint let go) describes the mechanism anew and writes it over the arrays that were
 reserved at compile. Points and vectors are counted by the bodies that use them (Luaces 5.4.1): one that nobody uses any
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import kernel
-from hilnode.record import Record
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
 from plant import model
 from plant.natural import model as natural
 from plant.natural.arrays import fill, new_arrays
@@ -21,7 +21,7 @@ from plant.natural.builder import FITS, Builder, Options
 from plant.natural.model import Penalty, Role
 from plant.natural.step import TANGENT_FULL, look_stage
 from plant.stages import call_stage, compiled_stage
-from plant.world import WorldError
+from plant.world.checks import WorldError
 
 THICKER = 0.02  # share of the trace of the inertia
 DEPENDENT = 1e-10  # rows that hold are dependent below this, over the largest
@@ -38,11 +38,11 @@ class Core:
         )
         self.options = options
         self.content = new_arrays(content, method)
-        self.record = Record(self.content)
+        self.record = Struct(self.content)
         self.shared: frozenset[str] = frozenset()  # joints that are shared points and vectors: they have no multipliers
         setup = content.model.setup._replace(core=self.record.address)
         self.engine = content._replace(model=content.model._replace(setup=setup))
-        self._own = Record(self.engine)
+        self._own = Struct(self.engine)
         self.renew(bodies, joints)
 
     def renew(self, bodies: Sequence[str], joints: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class Core:
             )
         if not _opening(self.content) < FITS:
             raise WorldError(_what_is_open(builder, self.content))
-        self.engine.data.status[model.Status.PLACED] = 0
+        self.engine.data.status[model.Status.POSES_VALID] = 0
         self.shared = frozenset(joints[j] for j, _ in builder.shared)
 
 

@@ -1,4 +1,4 @@
-"""Contacts by volume: the elastic foundation of `smooth` at the coordinates of each iteration.
+"""Contacts by overlap volume: the elastic foundation of `contact_law` at the coordinates of each iteration.
 
 The overlap itself is found anew in every iteration, with the bodies where the coordinates have them, so at the end of
 the step force and torque are those of the overlap there. The tangent matrix takes the law's own slopes in six ways,
@@ -11,38 +11,46 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.algebra import cross
-from plant.collide.contacts import shapes_of
-from plant.collide.moments import mean_depth
-from plant.collide.place import place_shape
-from plant.collide.volume import overlap, view_volumes
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.codes import BodyKind
+from plant.collision.contact_list import shapes_of
+from plant.collision.transforms import place_shape
+from plant.collision.volume.moments import mean_depth
+from plant.collision.volume.volume import overlap, view_volumes
+from plant.contact_law.foundation import foundation_force
 from plant.model import view_engine
 from plant.natural.frames import frame_of
 from plant.natural.model import view_natural
 from plant.natural.tangent import add_outer, add_slopes
-from plant.smooth.foundation import foundation
+from plant.numeric.algebra import cross
 
-DYNAMIC = 0
+DYNAMIC = int(BodyKind.DYNAMIC)
 STILL = 1e-12  # [m/s] a slip that points nowhere
 
 
-def bed_push_stage(address, c):
+def foundation_force_stage(address, c):
     """residual -= push of contact `c`; its slopes and their weights."""
     e = view_engine(address)
-    push_bed(e, view_natural(e.model.setup.core), c)
+    push_foundation(e, view_natural(e.model.setup.core), c)
     return 0
 
 
-def bed_slopes_stage(address, c):
+def foundation_slopes_stage(address, c):
     """The share of contact `c` in the tangent matrix."""
     e = view_engine(address)
     n = view_natural(e.model.setup.core)
-    bed = n.bed
+    foundation = n.foundation
     for i in range(6 * c, 6 * c + 6):
-        if bed.weight[i] > 0.0:
-            add_outer(bed, n.entity, n.solution, bed.first[i], bed.first[i] + bed.free[i], bed.weight[i])
+        if foundation.weight[i] > 0.0:
+            add_outer(
+                foundation,
+                n.entity,
+                n.solution,
+                foundation.first[i],
+                foundation.first[i] + foundation.free[i],
+                foundation.weight[i],
+            )
     return 0
 
 
@@ -52,10 +60,10 @@ def _place(e, n, c, i, j):
 
     Bodies that move as they are told are where they are told to be at this time.
     """
-    contact, state, bed, scene = e.data.contact, e.data.state, n.bed, e.scene
+    contact, state, foundation, scene = e.data.contact, e.data.state, n.foundation, e.scene
     for side in range(2):
         b, s = contact.body[c, side], i if side == 0 else j
-        pos, rot, vel = bed.pos[side], bed.rot[side], bed.vel[side]
+        pos, rot, vel = foundation.pos[side], foundation.rot[side], foundation.vel[side]
         if b >= 0 and e.model.body.kind[b] == DYNAMIC:
             frame_of(n.entity, n.frame.of[b], n.frame.part[b], pos, rot, vel)
             place_shape(scene.shape, scene.placed, s, pos, rot)
@@ -70,9 +78,9 @@ def _place(e, n, c, i, j):
 
 
 @inline
-def _slip(bed, point):
+def _slip(foundation, point):
     """Velocity of the first body against the second at a point."""
-    p, q, v, w = bed.pos[0], bed.pos[1], bed.vel[0], bed.vel[1]
+    p, q, v, w = foundation.pos[0], foundation.pos[1], foundation.vel[0], foundation.vel[1]
     ax, ay, az = cross(v[3], v[4], v[5], point[0] - p[0], point[1] - p[1], point[2] - p[2])
     bx, by, bz = cross(w[3], w[4], w[5], point[0] - q[0], point[1] - q[1], point[2] - q[2])
     return v[0] - w[0] + ax - bx, v[1] - w[1] + ay - by, v[2] - w[2] + az - bz
@@ -95,11 +103,11 @@ def _set_tangent(way, n, velocity):
 
 
 @inline
-def _height(e, bed, contact, c, point, n):
+def _height(e, foundation, contact, c, point, n):
     """How high the centre of mass of a body that moves is over the contact plane, of two the higher one."""
     high = 0.0
     for side in range(2):
-        b, p = contact.body[c, side], bed.pos[side]
+        b, p = contact.body[c, side], foundation.pos[side]
         if b >= 0 and e.model.body.kind[b] == DYNAMIC:
             over = n[0] * (p[0] - point[0]) + n[1] * (p[1] - point[1]) + n[2] * (p[2] - point[2])
             high = max(high, over if side == 0 else -over)
@@ -107,15 +115,22 @@ def _height(e, bed, contact, c, point, n):
 
 
 @kernel
-def push_bed(e, n, c):
+def push_foundation(e, n, c):
     """residual -= push of contact `c` at the coordinates of now; its slopes and their weights."""
-    contact, t, bed, p, law, out = e.data.contact, n.touch, n.bed, n.method, e.model.material.smooth, e.data.bed
+    contact, t, foundation, p, law, out = (
+        e.data.contact,
+        n.touch,
+        n.foundation,
+        n.method,
+        e.model.material.smooth,
+        e.data.foundation,
+    )
     i, j = shapes_of(e.scene, contact.feature[c])
     pair = contact.pair[c]
     t.load[c] = t.depth[c] = t.next[c, 0] = t.next[c, 1] = t.next[c, 2] = 0.0
     for k in range(6 * c, 6 * c + 6):
-        bed.weight[k] = 0.0
-        bed.free[k] = 0
+        foundation.weight[k] = 0.0
+        foundation.free[k] = 0
     for k in range(3):
         n.pressed.force[c, k] = n.pressed.torque[c, k] = 0.0
     _place(e, n, c, i, j)
@@ -123,10 +138,10 @@ def push_bed(e, n, c):
         return
     found = view_volumes(e.scene.volumes).out
     point, at, normal = found.centroid, found.point, found.normal
-    velocity = _slip(bed, point)
-    v, w = bed.vel[0], bed.vel[1]
+    velocity = _slip(foundation, point)
+    v, w = foundation.vel[0], foundation.vel[1]
     slip = _set_tangent(out.way, normal, velocity)
-    load = foundation(
+    load = foundation_force(
         law.stiffness[pair],
         law.dissipation[pair],
         law.friction[pair],
@@ -137,7 +152,7 @@ def push_bed(e, n, c):
         found.inertia,
         found.patch,
         (point[0] - at[0], point[1] - at[1], point[2] - at[2]),
-        _height(e, bed, contact, c, point, normal),
+        _height(e, foundation, contact, c, point, normal),
         velocity,
         (v[3] - w[3], v[4] - w[4], v[5] - w[5]),
         out,
@@ -152,8 +167,8 @@ def push_bed(e, n, c):
     for k in range(6):
         row = 6 * c + k
         _write_slopes(e, n, c, row, k, at if k == 0 else point, out.way[k])
-        bed.weight[row] = of_position * out.stiffness[k] + of_rate * out.damping[k]
-        add_slopes(bed, n.entity.residual, row, -out.force[k])
+        foundation.weight[row] = of_position * out.stiffness[k] + of_rate * out.damping[k]
+        add_slopes(foundation, n.entity.residual, row, -out.force[k])
     _tell(n.pressed, c, out, point, at)
 
 
@@ -172,14 +187,14 @@ def _tell(pressed, c, out, point, at):
 @kernel
 def _write_slopes(e, n, c, row, kind, point, way):
     """Gradient of row `row` over the entities of both bodies: along `way` at a point, or about it."""
-    contact, bed, known = e.data.contact, n.bed, n.entity.known
-    begin, count = bed.first[row], 0
+    contact, foundation, known = e.data.contact, n.foundation, n.entity.known
+    begin, count = foundation.first[row], 0
     x, y, z = way[0], way[1], way[2]
     for side in range(2):
         b, sign = contact.body[c, side], 1.0 - 2.0 * side
         if b < 0 or e.model.body.kind[b] != DYNAMIC:
             continue
-        part, of, pos, rot = n.frame.part[b], n.frame.of[b], bed.pos[side], bed.rot[side]
+        part, of, pos, rot = n.frame.part[b], n.frame.of[b], foundation.pos[side], foundation.rot[side]
         dx, dy, dz = point[0] - pos[0], point[1] - pos[1], point[2] - pos[2]
         lx = rot[0, 0] * dx + rot[1, 0] * dy + rot[2, 0] * dz
         ly = rot[0, 1] * dx + rot[1, 1] * dy + rot[2, 1] * dz
@@ -188,16 +203,16 @@ def _write_slopes(e, n, c, row, kind, point, way):
             if known[of[k]] == 1:
                 continue
             q = begin + count
-            bed.entity[q] = of[k]
+            foundation.entity[q] = of[k]
             if kind < 3:
                 s = sign * (part[k, 0] + part[k, 1] * lx + part[k, 2] * ly + part[k, 3] * lz)
-                bed.slope[q, 0], bed.slope[q, 1], bed.slope[q, 2] = s * x, s * y, s * z
+                foundation.slope[q, 0], foundation.slope[q, 1], foundation.slope[q, 2] = s * x, s * y, s * z
             else:  # half of way x axis on each axis: the rate of any rigid turn is then way . angular velocity
                 ax = part[k, 1] * rot[0, 0] + part[k, 2] * rot[0, 1] + part[k, 3] * rot[0, 2]
                 ay = part[k, 1] * rot[1, 0] + part[k, 2] * rot[1, 1] + part[k, 3] * rot[1, 2]
                 az = part[k, 1] * rot[2, 0] + part[k, 2] * rot[2, 1] + part[k, 3] * rot[2, 2]
                 cx, cy, cz = cross(x, y, z, ax, ay, az)
                 s = 0.5 * sign
-                bed.slope[q, 0], bed.slope[q, 1], bed.slope[q, 2] = s * cx, s * cy, s * cz
+                foundation.slope[q, 0], foundation.slope[q, 1], foundation.slope[q, 2] = s * cx, s * cy, s * cz
             count += 1
-    bed.free[row] = count
+    foundation.free[row] = count

@@ -1,4 +1,4 @@
-"""Bodies as points and vectors, and back.
+"""From poses of bodies to natural coordinates (points and vectors), and back.
 
 Entity k of a body is made[k, 0] x (origin) + (axes) made[k, 1:], with the origin at the centre of mass. Four of them
 that span the frame give it back by the inverse: no trigonometry either way, so nothing is lost but rounding.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross, rotation, turn
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind
+from plant.numeric.algebra import cross, rotation, turn
 
-DYNAMIC, KINEMATIC = 0, 1
+DYNAMIC, KINEMATIC = int(BodyKind.DYNAMIC), int(BodyKind.KINEMATIC)
 
 
 @inline

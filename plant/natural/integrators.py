@@ -1,4 +1,4 @@
-"""Integrators by their parameters: Newmark's family, HHT and generalized-alpha (Luaces eq. 2.12-2.13, 2.42-2.47).
+"""Integrators as parameters of one formula: Newmark, HHT, generalized-alpha (Luaces eq. 2.12-2.13, 2.42-2.47).
 
 All are one formula,
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plant.world import WorldError
+from plant.world.checks import WorldError
 
 
 class Integrator(NamedTuple):

@@ -16,9 +16,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from hilnode.record import F1, F2, F3, I1, I2, viewer
-from plant.ldl import Factor
-from plant.order import Pattern, Sketch
+from hilnode.core.struct import F1, F2, F3, I1, I2, viewer
+from plant.sparse.block_ldl import Factor
+from plant.sparse.ordering import Pattern, Sketch
 
 
 class Form(IntEnum):
@@ -120,12 +120,12 @@ class Rows(NamedTuple):
     slope: F2  # [t, 3] gradient
     value: F1
     rate: F1
-    bend: F1  # second derivative at constant velocities
-    given: F1  # part of the rate that comes from known entities
-    given_bend: F1  # and of the second derivative
+    g_ddot: F1  # second derivative at constant velocities
+    known_rate: F1  # part of the rate that comes from known entities
+    known_g_ddot: F1  # and of the second derivative
     goal: F1
     goal_rate: F1
-    goal_bend: F1
+    goal_acceleration: F1
     penalty: F1
     multiplier: F1
     force: F1  # along the gradient, on the left-hand side
@@ -161,7 +161,7 @@ class Solution(NamedTuple):
 class Touches(NamedTuple):
     """Contacts within a step: where they are in terms of entities, and what the law has said."""
 
-    share: F3  # [contact, 2, 4] of each body's entities in its point; noughts if the body moves as it is told
+    share: F3  # [contact, 2, 4] of each body's entities in its point; zeros if the body moves as it is told
     start: F2  # [contact, 3] a's point against b's at the beginning of the step
     told: F2  # [contact, 3] velocity of a's point against b's, as far as they move as they are told
     stretch: F2  # [contact, 3] of the bristle at the beginning of the step
@@ -174,8 +174,8 @@ class Touches(NamedTuple):
     weight: F3  # [contact, 3, 3] its share of the tangent matrix
 
 
-class Beds(NamedTuple):
-    """Contacts by volume within a step: six rows each (see `smooth.model.Bed`), row 6 c + i for way i of contact c."""
+class FoundationRows(NamedTuple):
+    """Contacts by volume within a step: six rows each (see `FoundationForce`), row 6 c + i for way i of contact c."""
 
     first: I1  # [row] its terms
     free: I1  # [row] how many: entities that are not known
@@ -205,7 +205,7 @@ class Natural(NamedTuple):
     row: Rows
     solution: Solution
     touch: Touches
-    bed: Beds
+    foundation: FoundationRows
     report: F1  # [Told]
     pressed: Pressed
 
@@ -216,7 +216,7 @@ class Told(IntEnum):
     RESIDUAL = 0  # largest entry of the last correction of q [m; 1 of a vector]
     GAP = 1  # largest violation of a held row after the step
     GAP_RATE = 2
-    GAP_BEND = 3
+    GAP_ACCELERATION = 3
     ITERATIONS = 4
     LAYOUTS = 5  # since compile
     COUNT = 6

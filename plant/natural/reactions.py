@@ -1,5 +1,4 @@
-"""Reactions of joints that are nothing but shared points and vectors, and so have no multipliers: from the balance of
-the bodies.
+"""Reactions of joints that are only shared entities and so have no multipliers: from the bodies' equations of motion.
 
 What moves a body and is not gravity, a push from outside, a contact or a spring comes through its joints. With the
 accelerations that the step has found, that is six numbers for each body; what a joint can carry are its locked rows,
@@ -13,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plant import model
-from plant.kinds import BodyKind
+from plant.codes import BodyKind
+from plant.constraint.joint_coordinate import ABOUT, TURN, TURN_B
+from plant.contact_law.model import Law
 from plant.natural import model as natural
 
 Array = NDArray[np.float64]
-TURN, TURN_B, ABOUT = 5, 7, 8
-FOUNDATION = 6
+FOUNDATION = int(Law.FOUNDATION)
 
 
 def find_reactions(e: model.Engine, n: natural.Natural) -> Array:

@@ -1,8 +1,8 @@
-"""Rows: functions of the coordinates, and what they push with.
+"""Rows: scalar functions of the coordinates, with their rates, gradients and forces.
 
-    DOT      c1 . c2                                slope  s1 c2 + s2 c1                 bend  2 c1' . c2'
-    PART     one component of c1                    slope  s1 along that axis            bend  0
-    LENGTH   |c1|                                   slope  s1 u,  u = c1 / |c1|          bend  (c1' across u)^2 / |c1|
+    DOT      c1 . c2                                slope  s1 c2 + s2 c1                 g_ddot  2 c1' . c2'
+    PART     one component of c1                    slope  s1 along that axis            g_ddot  0
+    LENGTH   |c1|                                   slope  s1 u,  u = c1 / |c1|          g_ddot  (c1' across u)^2 / |c1|
     ANGLE    turn t of c1 in the plane of c2, c3    from  c1 . n = 0,  n = -sin t c2 + cos t c3
     SUM      of other rows
 
@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.springs import look_up
+from hilnode.core.jit import inline, kernel
+from plant.constraint.springs import look_up
+from plant.natural.model import Form, Role
 
-DOT, PART, ANGLE, LENGTH, SUM = 0, 1, 2, 3, 4
-OFF, HOLD, STOP, PULL, TABLE, OIL, DRIVE = 0, 1, 2, 3, 4, 5, 6
+DOT, PART, ANGLE, LENGTH, SUM = int(Form.DOT), int(Form.PART), int(Form.ANGLE), int(Form.LENGTH), int(Form.SUM)
+OFF, HOLD, STOP, PULL = int(Role.OFF), int(Role.HOLD), int(Role.STOP), int(Role.PULL)
+TABLE, OIL, DRIVE = int(Role.TABLE), int(Role.OIL), int(Role.DRIVE)
 
 
 @kernel
@@ -120,30 +122,30 @@ def _sum(r, i):
 
 
 @kernel
-def evaluate_bends(n):
+def evaluate_g_ddots(n):
     """Second derivatives of all rows at constant velocities."""
     r, value, rate = n.row, n.combination.value, n.combination.rate
     for i in range(r.count[0]):
         form = r.form[i]
         if form == DOT:
-            r.bend[i] = 2.0 * _dot(rate[r.use[i, 0]], rate[r.use[i, 1]])
+            r.g_ddot[i] = 2.0 * _dot(rate[r.use[i, 0]], rate[r.use[i, 1]])
         elif form == PART:
-            r.bend[i] = 0.0
+            r.g_ddot[i] = 0.0
         elif form == ANGLE:
-            _bend_angle(r, value, rate, i)
+            _g_ddot_of_angle(r, value, rate, i)
         elif form == LENGTH:
             a = rate[r.use[i, 0]]
             size = r.value[i]
-            r.bend[i] = (_dot(a, a) - r.rate[i] * r.rate[i]) / size if size > 0.0 else 0.0
+            r.g_ddot[i] = (_dot(a, a) - r.rate[i] * r.rate[i]) / size if size > 0.0 else 0.0
         else:
-            r.bend[i] = 0.0
+            r.g_ddot[i] = 0.0
             for k in range(3):
                 if r.use[i, k] >= 0:
-                    r.bend[i] += r.ratio[i, k] * r.bend[r.use[i, k]]
+                    r.g_ddot[i] += r.ratio[i, k] * r.g_ddot[r.use[i, k]]
 
 
 @kernel
-def _bend_angle(r, value, rate, i):
+def _g_ddot_of_angle(r, value, rate, i):
     v, u, w = value[r.use[i, 0]], value[r.use[i, 1]], value[r.use[i, 2]]
     dv, du, dw = rate[r.use[i, 0]], rate[r.use[i, 1]], rate[r.use[i, 2]]
     c, s, speed = math.cos(r.value[i]), math.sin(r.value[i]), r.rate[i]
@@ -153,7 +155,7 @@ def _bend_angle(r, value, rate, i):
         reach += v[k] * along
         total += 2.0 * dv[k] * (c * dw[k] - s * du[k] - speed * along)
         total += v[k] * (-2.0 * speed * (c * du[k] + s * dw[k]) + speed * speed * (s * u[k] - c * w[k]))
-    r.bend[i] = total / reach if reach > 0.0 else 0.0
+    r.g_ddot[i] = total / reach if reach > 0.0 else 0.0
 
 
 @inline
@@ -209,8 +211,8 @@ def keep_multipliers(n, of_value, of_rate):
     """Multipliers of the next iteration. The correction in `solution.x` changes values `of_value` times as much, rates
     `of_rate` times.
 
-    Eq. 2.59 takes the violation after the correction. Most of that comes from the bend of the constraint over the
-    correction, not from a force that is missing, and a firm penalty makes a blow of it. Better is what the linear
+    Eq. 2.59 takes the violation after the correction. Most of that comes from the curvature of the constraint along
+    the correction, not from a force that is missing, and a firm penalty makes a blow of it. Better is what the linear
     solve itself says the violation will be: then the multiplier is the force that this solve has used.
     """
     r, x, node, place = n.row, n.solution.x, n.entity.node, n.entity.place

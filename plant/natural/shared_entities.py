@@ -3,7 +3,7 @@
 A joint says that a feature of one body (a point, an axis) is the same as one of the other. If both bodies can take
 it among their four entities, it becomes one entity that they share, and nothing is left to write as an equation. What
 the ground or a body that moves as it is told brings along is known. A body that is not yet spanned when all joints have
-been asked gets entities of its own: its centre of mass if it has no point, and vectors square to what it has.
+been asked gets entities of its own: its centre of mass if it has no point, and vectors perpendicular to what it has.
 """
 
 from __future__ import annotations

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.contacts import remember_contacts, warm_contacts
-from plant.fields import apply_fields
-from plant.hydraulics import cylinder_row, keep_pressure
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.abi import NOT_FINITE, OK
+from plant.codes import Bound
+from plant.constraint.contact import remember_contacts, warm_contacts
+from plant.constraint.hydraulics import cylinder_row, keep_pressure
 from plant.model import view_engine
+from plant.natural.contact import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
 from plant.natural.frames import give_poses, load_entities, move_known, take_momenta, take_poses
-from plant.natural.model import view_natural
-from plant.natural.rows import evaluate, evaluate_bends, keep_multipliers, respond
+from plant.natural.model import Form, Role, Told, view_natural
+from plant.natural.rows import evaluate, evaluate_g_ddots, keep_multipliers, respond
 from plant.natural.tangent import (
     add_inertia,
     add_masses,
@@ -35,17 +37,17 @@ from plant.natural.tangent import (
     finish_residual,
     holds,
     lay_out_tangent,
-    off_bend,
+    off_g_ddot,
     push_back,
     solve_residual,
     split_rates,
     start_residual,
 )
-from plant.natural.touch import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
-from plant.newton import joint_pull
-from plant.project import settle
-from plant.spook import BROKEN, LEFT_OUT, NOT_FINITE, OK, PLACED, STEPS, break_joints, what_is_full
+from plant.solver.direct import joint_pull
 from plant.stages import call_stage
+from plant.velocity.force_field import apply_fields
+from plant.velocity.position_projection import settle
+from plant.velocity.step import BROKEN, OVERFLOW, POSES_VALID, STEPS, break_joints, what_is_full
 
 TANGENT_FULL = 101
 TANGENT_STATUS = {TANGENT_FULL: "so many bodies touch each other that the tangent matrix has no room for them"}
@@ -54,11 +56,13 @@ CLOSED = 1e-13
 SETTLED = 1e-11  # a correction of a coordinate below this ends the iteration
 START = 12  # rounds that find the first accelerations
 STEADY = 1e-9  # [m/s, rad/s] a drive that is off its speed by less holds it
-EVEN_RATE, EVEN_BEND = 1e-10, 1e-8  # [m/s], [m/s^2] a projection that leaves less is done
-OFF, HOLD, STOP, OIL, DRIVE = 0, 1, 2, 5, 6
-PART = 1
-MOTOR, LIMIT, FRICTION, SPRING, HYDRAULIC, GUIDE = 0, 1, 2, 3, 7, 10
-RESIDUAL, GAP, GAP_RATE, GAP_BEND, ITERATIONS, LAYOUTS = 0, 1, 2, 3, 4, 5
+EVEN_RATE, EVEN_ACCELERATION = 1e-10, 1e-8  # [m/s], [m/s^2] a projection that leaves less is done
+OFF, HOLD, STOP, OIL, DRIVE = int(Role.OFF), int(Role.HOLD), int(Role.STOP), int(Role.OIL), int(Role.DRIVE)
+PART = int(Form.PART)
+MOTOR, LIMIT, FRICTION = int(Bound.MOTOR), int(Bound.LIMIT), int(Bound.FRICTION)
+SPRING, HYDRAULIC, GUIDE = int(Bound.SPRING), int(Bound.HYDRAULIC), int(Bound.GUIDE)
+RESIDUAL, GAP, GAP_RATE = int(Told.RESIDUAL), int(Told.GAP), int(Told.GAP_RATE)
+GAP_ACCELERATION, ITERATIONS, LAYOUTS = int(Told.GAP_ACCELERATION), int(Told.ITERATIONS), int(Told.LAYOUTS)
 
 
 def natural_stage(address, count):
@@ -77,15 +81,15 @@ def step(e):
     n = view_natural(e.model.setup.core)
     d, m, p = e.data, e.model, n.method
     placed_anew = False
-    if d.status[PLACED] == 0:  # poses were set from outside
+    if d.status[POSES_VALID] == 0:  # poses were set from outside
         settle(e, 0)
-        d.status[PLACED] = 1
+        d.status[POSES_VALID] = 1
         take_poses(e, n)
         take_turns(e, n)
         n.solution.dirty[0] = 1
         placed_anew = True
-    d.status[LEFT_OUT] = call_stage(m.stage.collide, address_of(e), 0)
-    if d.status[LEFT_OUT] > 0:
+    d.status[OVERFLOW] = call_stage(m.stage.collide, address_of(e), 0)
+    if d.status[OVERFLOW] > 0:
         return what_is_full(e.scene)
     warm_contacts(d.contact, d.warm)
     renew_pairs(e, n)
@@ -155,7 +159,8 @@ def set_goals(e, n):
             r.c[i] = 1.0 / (h * sigma)
             r.goal[i] = rhs * r.c[i]
         elif kind == GUIDE:
-            r.goal[i], r.goal_rate[i], r.goal_bend[i] = target.position[k], target.speed[k], target.acceleration[k]
+            r.goal[i], r.goal_rate[i] = target.position[k], target.speed[k]
+            r.goal_acceleration[i] = target.acceleration[k]
 
 
 @kernel
@@ -177,9 +182,10 @@ def begin_guides(e, n):
     for i in range(r.count[0]):
         k = r.actuator[i]
         if k >= 0 and r.role[i] == HOLD and act.kind[k] == GUIDE:
-            bend = target.acceleration[k]
-            r.goal[i], r.goal_rate[i], r.goal_bend[i] = r.value[i], target.speed[k] - h * bend, bend
-            target.position[k] = r.goal[i] + h * r.goal_rate[i] + 0.5 * h * h * bend
+            acceleration = target.acceleration[k]
+            r.goal[i], r.goal_rate[i] = r.value[i], target.speed[k] - h * acceleration
+            r.goal_acceleration[i] = acceleration
+            target.position[k] = r.goal[i] + h * r.goal_rate[i] + 0.5 * h * h * acceleration
 
 
 @kernel
@@ -247,9 +253,9 @@ def project(e, n):
     split_rates(n)
     n.report[GAP_RATE] = _rounds(n, 1, ent.v, EVEN_RATE)
     evaluate(n)
-    evaluate_bends(n)
+    evaluate_g_ddots(n)
     split_rates(n)
-    n.report[GAP_BEND] = _rounds(n, 2, ent.a, EVEN_BEND)
+    n.report[GAP_ACCELERATION] = _rounds(n, 2, ent.a, EVEN_ACCELERATION)
     if bounced:
         _leave_limits(n)
 
@@ -335,14 +341,14 @@ def find_velocities(e, n):
 
 @kernel
 def find_accelerations(e, n):
-    """Accelerations and multipliers of a state that was set from outside: M a + slopes' l = Q, slopes a + bend = 0.
+    """Accelerations and multipliers of a state that was set from outside: M a + slopes' l = Q, slopes a + g_ddot = 0.
 
     Drives that are as fast as they should be hold their acceleration, those that are not push as hard as they may: so
     does one that cannot hold. Limits do not take part.
     """
     r = n.row
     respond(e, n)
-    evaluate_bends(n)
+    evaluate_g_ddots(n)
     for i in range(r.count[0]):
         role = r.role[i]
         if role == HOLD or role == STOP or role == DRIVE:
@@ -373,8 +379,8 @@ def _push_fully(r, i, way):
 def solve_accelerations(e, n):
     """Accelerations, and multipliers of what holds.
 
-    The same augmented iteration as everywhere, with weights w: T a+ = Q - slopes' (l + w bend), l+ = l + w (slopes a+ +
-    bend).
+    The same augmented iteration as everywhere, with weights w: T a+ = Q - slopes' (l + w g_ddot), l+ = l + w (slopes a+
+    + g_ddot).
     """
     ent, r = n.entity, n.row
     for i in range(r.count[0]):
@@ -395,7 +401,7 @@ def solve_accelerations(e, n):
         correct(n, ent.a, 1.0)
         for i in range(r.count[0]):
             if holds(r, i):
-                r.multiplier[i] += r.weight[i] * off_bend(r, i, ent.a)
+                r.multiplier[i] += r.weight[i] * off_g_ddot(r, i, ent.a)
         empty_residual(n)
     for i in range(r.count[0]):
         if holds(r, i):

@@ -1,4 +1,4 @@
-"""Residual and tangent matrix, its layout, and the projections that use it again.
+"""Residual and tangent matrix, its layout, and the projections that reuse its factor.
 
     T = (1 - dm) M + (1 - df) [gamma h C + beta h^2 (slopes' penalty slopes + K)]        Luaces eq. 2.61
 
@@ -9,13 +9,15 @@ that it does not know begins to touch.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.ldl import factorise, solve
-from plant.order import begin, connect, lay_out
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind
+from plant.natural.model import Form, Role
+from plant.sparse.block_ldl import factorise, solve
+from plant.sparse.ordering import begin, connect, lay_out
 
-DYNAMIC = 0
-PART, SUM = 1, 4
-OFF, HOLD, STOP, DRIVE = 0, 1, 2, 6
+DYNAMIC = int(BodyKind.DYNAMIC)
+PART, SUM = int(Form.PART), int(Form.SUM)
+OFF, HOLD, STOP, DRIVE = int(Role.OFF), int(Role.HOLD), int(Role.STOP), int(Role.DRIVE)
 
 
 @inline
@@ -52,7 +54,7 @@ def add_block(ent, s, e, f, w, k):
 
 @kernel
 def clear(n):
-    """A matrix of noughts."""
+    """A matrix of zeros."""
     s = n.solution
     for c in range(s.nodes[0]):
         s.factor.diagonal[c, :, :] = 0.0
@@ -265,21 +267,21 @@ def split_rates(n):
         if r.form[i] == SUM:
             for k in range(3):
                 if r.use[i, k] >= 0:
-                    p += r.ratio[i, k] * r.given[r.use[i, k]]
-                    s += r.ratio[i, k] * r.given_bend[r.use[i, k]]
-        r.given[i], r.given_bend[i] = p, s
+                    p += r.ratio[i, k] * r.known_rate[r.use[i, k]]
+                    s += r.ratio[i, k] * r.known_g_ddot[r.use[i, k]]
+        r.known_rate[i], r.known_g_ddot[i] = p, s
 
 
 @inline
 def off_rate(r, i, v):
     """How far the rate of a row is from where it should be."""
-    return r.given[i] - r.goal_rate[i] + _along(r, i, v)
+    return r.known_rate[i] - r.goal_rate[i] + _along(r, i, v)
 
 
 @inline
-def off_bend(r, i, a):
+def off_g_ddot(r, i, a):
     """The same of its acceleration."""
-    return r.given_bend[i] + r.bend[i] - r.goal_bend[i] + _along(r, i, a)
+    return r.known_g_ddot[i] + r.g_ddot[i] - r.goal_acceleration[i] + _along(r, i, a)
 
 
 @kernel
@@ -294,7 +296,7 @@ def push_back(n, order):
     for i in range(r.count[0]):
         if not holds(r, i):
             continue
-        off = off_rate(r, i, ent.v) if order == 1 else off_bend(r, i, ent.a)
+        off = off_rate(r, i, ent.v) if order == 1 else off_g_ddot(r, i, ent.a)
         most = max(most, abs(off))
         add_slopes(r, ent.residual, i, r.weight[i] * off)
     return most

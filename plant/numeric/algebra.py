@@ -1,4 +1,4 @@
-"""Small fixed-size algebra, written out: vectors of 3, quaternions w x y z, blocks of at most 6 x 6.
+"""Small fixed-size algebra, unrolled: vectors of 3, quaternions w x y z, blocks of at most 6 x 6.
 
 Blocks have a stride of 6 and a size of 3 or 6 in each direction (a constraint with fewer rows is padded), so
 that the inner loops have constant length and the compiler keeps a row in registers.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 
 @inline

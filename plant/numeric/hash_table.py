@@ -1,4 +1,4 @@
-"""A hash table of positive numbers in two arrays, for kernels: open addressing, a power of two of places.
+"""A hash table of positive integers in two arrays, for kernels: open addressing, a power of two of slots.
 
 Empty places hold -1. The table must never be full; whoever sizes it leaves it half empty.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 
 def places(entries: int) -> int:

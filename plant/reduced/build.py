@@ -1,4 +1,4 @@
-"""Joint coordinates of a World: its bodies and joints as the node arrays of plant.nodes, branch by branch."""
+"""Joint coordinates of a World: its bodies and joints as nodes of a kinematic tree, branch by branch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hilnode.record import zeros
-from plant import nodes as hot
+from hilnode.core.struct import zeros
 from plant.model import DISTANCE, Turning
-from plant.spanning import Branch, TreeError
-from plant.world import Body, Joint, Vector, World, conjugate, matrix, product, quaternion, rotated
+from plant.reduced import kinematic_tree as hot
+from plant.reduced.spanning_tree import Branch, TreeError
+from plant.world.bodies import Body
+from plant.world.checks import Vector
+from plant.world.joints import Joint
+from plant.world.rotations import conjugate, matrix, product, quaternion, rotated
+from plant.world.world import World
 
 LOOSE = 1e-9  # [m, m/s] how far a world may be from what its joints allow
 _TURNS = {Turning.ALL_FREE: (), Turning.NONE_FREE: (3, 4, 5), Turning.ONE_FREE: (3, 4), Turning.TWO_FREE: (3,)}

@@ -15,8 +15,9 @@ joint's axes fixed to the outer one. A base is the position of its centre of mas
 the body, with velocity in world axes and spin in body axes. Bodies on fixed joints are part of the link they are on.
 
 A joint that closes a loop of others declared before it has no coordinates; its locked axes are rows that hold the loop
-together (plant.loops), and so are joints that keep a distance. If the loop is open as the world is drawn, the other
-joints move to close it; if they can not, the world is refused. Coordinates set from outside need `assemble`.
+together (plant.reduced.loop_closure), and so are joints that keep a distance. If the loop is open as the world is
+drawn, the other joints move to close it; if they can not, the world is refused. Coordinates set from outside need
+`assemble`.
 
 Limits: actuators of the world (motors, servos, limits, friction) are left to the caller, who writes forces to `tau`;
 couplings, and springs of joints, are left out.
@@ -31,14 +32,19 @@ from typing import Literal
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant import articulated, loops
-from plant import nodes as hot
-from plant.rows import DISTANCE
-from plant.spanning import Branch, TreeError, branches, loop_of
-from plant.tree_builder import LOOSE, Builder
-from plant.world import Body, Joint, Vector, World, matrix
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.model import DISTANCE
+from plant.reduced import kinematic_tree as hot
+from plant.reduced import loop_closure
+from plant.reduced import step as articulated
+from plant.reduced.build import LOOSE, Builder
+from plant.reduced.spanning_tree import Branch, TreeError, branches, loop_of
+from plant.world.bodies import Body
+from plant.world.checks import Vector
+from plant.world.joints import Joint
+from plant.world.rotations import matrix
+from plant.world.world import World
 
 Integrator = Literal["midpoint", "euler", "rk4"]
 Method = Literal["aba", "crba"]
@@ -78,13 +84,13 @@ def run_outputs(address):
 @kernel
 def run_assemble(address, turns):
     """Coordinates at which all loops are closed; the largest error left."""
-    return loops.assemble(hot.view_tree(address), turns)
+    return loop_closure.assemble(hot.view_tree(address), turns)
 
 
 @kernel
 def run_settle(address):
     """Velocities that keep all loops closed, after `run_assemble`."""
-    loops.settle(hot.view_tree(address))
+    loop_closure.settle(hot.view_tree(address))
 
 
 @dataclass
@@ -93,7 +99,7 @@ class Tree:
 
     world: World
     content: hot.Tree
-    record: Record
+    record: Struct
     names: list[str]
     _places: dict[str, list[int]]
     _dofs: dict[str, list[int]]
@@ -224,7 +230,7 @@ def compile_tree(
     setup = hot.Setup(float(dt), gx, gy, gz, _INTEGRATORS[integrator], _METHODS[method])
     content = made.content(setup)
     names = [joint.name for joint in closures]
-    tree = Tree(world, content, Record(content), list(world.bodies), made.places, made.dofs, names)
+    tree = Tree(world, content, Struct(content), list(world.bodies), made.places, made.dofs, names)
     _check_inertia(tree, made)
     _close(tree, closures, found)
     tree.restart()
@@ -253,7 +259,7 @@ def _check_body(body: Body) -> None:
 
 def _check_inertia(tree: Tree, made: Builder) -> None:
     """Every degree of freedom must move some inertia, or its acceleration is anything."""
-    by_nodes = Record(tree.content._replace(setup=tree.content.setup._replace(method=hot.ABA)))
+    by_nodes = Struct(tree.content._replace(setup=tree.content.setup._replace(method=hot.ABA)))
     run_accelerate(by_nodes.address)
     work = tree.content.work
     for i, name in enumerate(made.owner):

@@ -1,4 +1,4 @@
-"""Accelerations of a tree from its forces, in two ways that share nothing but the nodes.
+"""Forward dynamics of a tree, in two independent ways: articulated bodies (ABA) and composite rigid bodies (CRBA).
 
     articulate   in O(n): the articulated-body algorithm
     compose      from the mass matrix in O(n^3): composite rigid bodies, Newton-Euler bias, L'DL
@@ -14,9 +14,9 @@ spatial operator algebra for manipulator modeling and control, 1991: articulated
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
-from plant.nodes import CRBA, SLIDE, along, load, place
+from hilnode.core.jit import inline, kernel
+from plant.numeric.algebra import cross
+from plant.reduced.kinematic_tree import CRBA, SLIDE, along, load, place
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The nodes of a tree mechanism in joint coordinates: the record of all arrays, and where a state puts the frames.
+"""The kinematic tree in joint coordinates: its arrays, and the forward kinematics of its nodes.
 
     move         frames of nodes, from the root out
     place        the same, with angular velocities, velocity products and rigid inertias
@@ -21,13 +21,24 @@ Ref: R. Featherstone, Rigid Body Dynamics Algorithms, Springer 2008. The symbols
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import NamedTuple
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, F3, I1, I2, viewer
-from plant.algebra import cross
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, F3, I1, I2, viewer
+from plant.numeric.algebra import cross
 
-HINGE, SLIDE, BALL, BALL_NEXT = 0, 1, 2, 3
+
+class NodeKind(IntEnum):
+    """How a node moves."""
+
+    HINGE = 0  # turns about z of its frame
+    SLIDE = 1  # moves along z of its frame
+    BALL = 2  # first of three nodes that share a frame: turns about its x
+    BALL_NEXT = 3  # the other two: about its y and z
+
+
+HINGE, SLIDE, BALL, BALL_NEXT = (int(k) for k in NodeKind)
 EULER, MIDPOINT, RK4 = 0, 1, 2
 ABA, CRBA = 0, 1
 
@@ -47,7 +58,7 @@ class Nodes(NamedTuple):
     """Constants of the n nodes, parents before children."""
 
     parent: I1  # [n] n = the ground
-    kind: I1  # [n]
+    kind: I1  # [n] NodeKind
     at: I1  # [n] its place in q; a ball's quaternion for the first of its nodes
     run: I1  # [n] the lowest node from which an unbroken line of parents k, k + 1, ... leads here
     heavy: I1  # [n] 1 = a link with mass
@@ -76,7 +87,7 @@ class Motion(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Computed by place, and then by articulate or compose of plant.forward."""
+    """Computed by place, and then by articulate or compose of plant.reduced.forward_dynamics."""
 
     frame: F2  # [n + 1, 24] X, Y, Z axes; origin; origin from the parent's; angular velocity; S axis
     bias: F2  # [n, 6] c: angular, linear
@@ -101,10 +112,10 @@ class Bodies(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """Joints that the tree leaves out, each closing a loop with its rows; r rows in all. See plant.loops."""
+    """Joints that the tree leaves out, each closing a loop with its rows; r rows in all. See loop_closure.py."""
 
     node: I2  # [k, 2] which nodes carry a and b; n = the ground
-    turning: I1  # [k] as in plant.rows
+    turning: I1  # [k] as in plant.constraint.joint
     frame: F3  # [k, 2, 12] joint frame in that of each node: rotation by rows, origin [m]
     length: F1  # [k] of a distance row [m]
     reach: F1  # [k] how large what it holds is [m]

@@ -1,4 +1,4 @@
-"""Closed loops in joint coordinates: the joints that a spanning tree leaves out, as rows.
+"""Loop closure in joint coordinates: the joints that a spanning tree leaves out, as constraint rows.
 
     look       joint frames, errors g and directions of the rows
     span       J over the tree's velocities
@@ -10,9 +10,10 @@ With H the mass matrix of the tree (and what damping adds to it) and f what the 
 
     qdd = f + H^-1 J' force         J qdd + J' qd = 0        so    (J H^-1 J') force = -(J f + J' qd)
 
-H = L' D L is there already (plant.forward), and a row of J is zero but on the path from its joint to the ground. So
-half = L'^-1 J' takes O(path) for each row, J H^-1 J' = half' D^-1 half, and this small dense matrix is factorised. The
-second derivative of g comes from the accelerations of the two links, which the tree's solution leaves behind.
+H = L' D L is there already (plant.reduced.forward_dynamics), and a row of J is zero but on the path from its joint to
+the ground. So half = L'^-1 J' takes O(path) for each row, J H^-1 J' = half' D^-1 half, and this small dense matrix is
+factorised. The second derivative of g comes from the accelerations of the two links, which the tree's solution leaves
+behind.
 
 Rows that follow from others are the rule, not an exception: of the five of the hinge that closes a plane loop, three
 say what the plane says already. In exact arithmetic such a row has a pivot of zero. The row with the largest pivot, as
@@ -25,8 +26,9 @@ to come first would do for Bennett's linkage, but not where it folds.
 Projection is Newton's method with the factor of the last evaluation, which is a step or less away: each turn divides
 the error by about 1 / (h spin). Corrections are the smallest in terms of the mass matrix.
 
-Ref: R. Featherstone, Rigid Body Dynamics Algorithms, Springer 2008, section 8 (loop closure); plant.rows for the rows,
-which are the same but for a joint without free turns: g is the sine of the turn, not twice that of its half.
+Ref: R. Featherstone, Rigid Body Dynamics Algorithms, Springer 2008, section 8 (loop closure); plant.constraint.joint
+for the rows, which are the same but for a joint without free turns: g is the sine of the turn, not twice that of its
+half.
 Limits: forces in rows that depend on each other are one choice out of many. Loops are all in one dense system.
 """
 
@@ -34,11 +36,12 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant import forward
-from plant.algebra import cross
-from plant.nodes import CRBA, SLIDE, drift, find_speeds, move
-from plant.rows import DISTANCE, NONE_FREE, ONE_FREE
+from hilnode.core.jit import inline, kernel
+from plant.constraint.joint import NONE_FREE, ONE_FREE
+from plant.model import DISTANCE
+from plant.numeric.algebra import cross
+from plant.reduced import forward_dynamics
+from plant.reduced.kinematic_tree import CRBA, SLIDE, drift, find_speeds, move
 
 DROPPED = 1e-8  # pivot over a row's size; between links of 1 g and 10 t, and 1e-4 rad from a dead centre
 NEAR = 1e-8  # square of an arm over the loop's reach that counts as an arm
@@ -115,7 +118,7 @@ def _turning_pair(turning, axis):
 
 @kernel
 def span(t):
-    """J, and the size of each row: J H^-1 J' were every joint on its path square to the row."""
+    """J, and the size of each row: J H^-1 J' were every joint on its path perpendicular to the row."""
     loop, f, kind = t.loop, t.work.frame, t.node.kind
     for k in range(loop.turning.size):
         end, arm = loop.node[k, 1], loop.seen[k, 1]
@@ -125,7 +128,7 @@ def span(t):
             i, side = loop.path[s], loop.side[s]
             if side == 0.0:
                 continue
-            x, y, z, d = f[i, 18], f[i, 19], f[i, 20], forward.pivot(t, i)
+            x, y, z, d = f[i, 18], f[i, 19], f[i, 20], forward_dynamics.pivot(t, i)
             mx, my, mz = side * x, side * y, side * z  # how the anchor moves
             turn, far = 0.0, 1.0  # and how far it could, at most
             if kind[i] != SLIDE:
@@ -147,7 +150,7 @@ def span(t):
 
 
 @kernel
-def _bend(t):
+def _g_ddot(t):
     """g'' of every row at the accelerations that the nodes have in `work.acc`, where frames and speeds are.
 
     Linear, along n which turns with a, with d from a's anchor to b's:
@@ -214,13 +217,13 @@ def _factorise(t):
             for s in range(way.size):
                 i = way[s]
                 row[i] = given[i]
-                total += given[i] * given[i] * forward.pivot(t, i)
+                total += given[i] * given[i] * forward_dynamics.pivot(t, i)
             if total <= DEAD * loop.size[r]:
                 loop.size[r] = 0.0
             else:
-                forward.halve(t, row, way, loop.push)
+                forward_dynamics.halve(t, row, way, loop.push)
             for s in range(way.size):
-                scaled[way[s]] = row[way[s]] * forward.pivot(t, way[s])
+                scaled[way[s]] = row[way[s]] * forward_dynamics.pivot(t, way[s])
             for c in range(r + 1):
                 total = 0.0
                 if loop.size[r] > 0.0 and loop.size[c] > 0.0:
@@ -296,7 +299,7 @@ def _answer(t, force):
             if force[r] != 0.0:
                 for s in range(loop.path_at[k], loop.path_at[k + 1]):
                     x[loop.path[s]] += force[r] * loop.half[r, loop.path[s]]
-    forward.respond(t, x, loop.push)
+    forward_dynamics.respond(t, x, loop.push)
 
 
 @inline
@@ -326,11 +329,11 @@ def hold(t, qd):
         _speeds(t, qdd)
         for r in range(loop.rate.size):
             loop.solved[r] = loop.rate[r]
-        _bend(t)
+        _g_ddot(t)
         for r in range(loop.rate.size):
             loop.rate[r] += loop.solved[r]
     else:
-        _bend(t)
+        _g_ddot(t)
     _solve(t, loop.rate, loop.force)
     _answer(t, loop.force)
     for i in range(qdd.size):
@@ -378,7 +381,7 @@ def assemble(t, turns):
     loop, q, qd = t.loop, t.motion.q, t.motion.qd
     gap = 0.0
     for turn in range(turns + 1):
-        forward.accelerate(t, q, qd, qd, 0.0)
+        forward_dynamics.accelerate(t, q, qd, qd, 0.0)
         gap = look(t)
         span(t)
         _factorise(t)

@@ -1,4 +1,4 @@
-"""The spanning tree of a World's joints: which hang a body on the ground or on another, and which close a loop.
+"""The spanning tree of a World's joints: which connect a body to the tree, and which close a loop.
 
 The joints are taken in the order in which they are declared, so whoever writes the world says where a loop is cut: at
 its last joint.
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plant.model import DISTANCE
-from plant.world import Joint, World, WorldError
+from plant.world.checks import WorldError
+from plant.world.joints import Joint
+from plant.world.world import World
 
 Ends = dict[str, tuple[str | None, ...]]
 

@@ -1,6 +1,6 @@
 """The stepper `articulated`: mechanisms in joint coordinates, so that no joint of the tree can drift apart.
 
-accelerate   plant.nodes where everything is; plant.forward the tree's accelerations; plant.loops closes its loops
+accelerate   kinematic_tree: where everything is; forward_dynamics: the tree's accelerations; loop_closure: its loops
 step         one of three integrators around it
 outputs      poses and velocities of the bodies
 """
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant import forward
-from plant.algebra import cross
-from plant.loops import OPEN, hold, project
-from plant.nodes import BALL, EULER, MIDPOINT, RK4, drift, find_speeds, place, turn_ball, turned
+from hilnode.core.jit import inline, kernel
+from plant.abi import NOT_FINITE, OK
+from plant.numeric.algebra import cross
+from plant.reduced import forward_dynamics
+from plant.reduced.kinematic_tree import BALL, EULER, MIDPOINT, RK4, drift, find_speeds, place, turn_ball, turned
+from plant.reduced.loop_closure import OPEN, hold, project
 
-OK, NOT_FINITE, NOT_CLOSED = 0, 1, 2
+NOT_CLOSED = 2
 
 
 @kernel
 def accelerate(t, q, qd, damped, implicit):
     """qdd at (q, qd); damping acts on the velocity `damped` + `implicit` qdd."""
-    forward.accelerate(t, q, qd, damped, implicit)
+    forward_dynamics.accelerate(t, q, qd, damped, implicit)
     if t.loop.axis.size > 0:
         hold(t, qd)
 

@@ -1,4 +1,4 @@
-"""What a controller sees of the truth: each channel through a sensor with its errors.
+"""Sensor channels: from a true value to the measured one, through lag, bias, noise, range, quantum, delay and failure.
 
     lag         first order, exact for an input that is held over the step
     gain, bias  (1 + gain_error) x + bias + drift; the drift is a random walk, walk sqrt(seconds) [standard deviation]
@@ -14,7 +14,7 @@ run that is repeated gives the same bits, in whatever order channels are read, a
 that is not finite is shown as a failure.
 
 A pressure, an angle, a speed: each is a channel over an output of the plant. Sensors that compute something first
-(accelerations, inclinations) are in `inertial`; their outputs go through channels as well.
+(accelerations, inclinations) are in `imu`; their outputs go through channels as well.
 
 Ref: S. Vigna's splitmix64 (G. L. Steele, D. Lea and C. H. Flood, Fast splittable pseudorandom number generators, OOPSLA
 2014) as the hash, G. E. P. Box and M. E. Muller 1958 for normal numbers.
@@ -29,9 +29,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, viewer
-from plant.quantities import Checked, quantity
+from hilnode.core.jit import inline, kernel
+from hilnode.core.splitmix64 import MANTISSA, STEP, UNIT, mix
+from hilnode.core.struct import F1, F2, I1, viewer
+from plant.parameter import Checked, quantity
 
 NOISE, WALK, DROP = 0, 1, 2  # what a random number is for
 LONGEST = 100_000  # steps of delay, at most
@@ -99,7 +100,7 @@ view_sensors = viewer(Sensors)
 
 
 def build_sensors(channels: Sequence[Channel], seed: int = 0) -> Sensors:
-    """The arrays of these channels, ready for the first step. Lay them down as a `Record` for hot code."""
+    """The arrays of these channels, ready for the first step. Lay them down as a `Struct` for hot code."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
         raise ValueError(f"seed = {seed!r} must be a whole number, 0 .. 2^63 - 1")
     targets = [c.target for c in channels]
@@ -125,24 +126,14 @@ def build_sensors(channels: Sequence[Channel], seed: int = 0) -> Sensors:
     )
 
 
-@inline
-def _mix(x):
-    """The mixer of splitmix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 @kernel
 def uniform(seed, channel, step, use):
     """Two independent numbers, uniform in 0 .. 1 without 1, by seed, channel, step and use."""
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    x = _mix(np.uint64(seed) + golden)
-    x = _mix(x + (np.uint64(channel) * np.uint64(4) + np.uint64(use)) * np.uint64(0xD1342543DE82EF95))
-    x = x + np.uint64(step) * golden
-    scale = 1.0 / 9007199254740992.0  # 2^-53
-    one, two = _mix(x), _mix(x ^ np.uint64(0xD1B54A32D192ED03))
-    return np.float64(one >> np.uint64(11)) * scale, np.float64(two >> np.uint64(11)) * scale
+    x = mix(np.uint64(seed) + STEP)
+    x = mix(x + (np.uint64(channel) * np.uint64(4) + np.uint64(use)) * np.uint64(0xD1342543DE82EF95))
+    x = x + np.uint64(step) * STEP
+    one, two = mix(x), mix(x ^ np.uint64(0xD1B54A32D192ED03))
+    return np.float64(one >> MANTISSA) * UNIT, np.float64(two >> MANTISSA) * UNIT
 
 
 @kernel

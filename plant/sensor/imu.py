@@ -5,7 +5,7 @@
 The acceleration is the difference of the point's velocities over the last step: the mean over it, exact for a constant
 one. It belongs to the middle of the step, so it is shown in the axes that the sensor had then (turned back by half a
 step), which leaves an error of second order on a turning body. The first reading after a reset takes the acceleration
-as nought. The angular rate is that of now.
+as zero. The angular rate is that of now.
 
     sensor's axes   x forwards, y to the left, z up when it is mounted straight
     roll, pitch     angles of R = Rz(yaw) Ry(pitch) Rx(roll), right-handed: a positive roll lifts the left side, a
@@ -13,7 +13,7 @@ as nought. The angular rate is that of now.
                     p = atan2(-fx, |fy, fz|), r = atan2(fy, fz): what a fluid or a capacitive inclinometer shows, wrong
                     by the accelerations as a real one is.
 
-Errors, noise, lag and delay are those of the channels in `sensors`.
+Errors, noise, lag and delay are those of the channels in `channel`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F2, I1, viewer
-from plant.algebra import cross, quat_mul, rotate, turn
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F2, I1, viewer
+from plant.numeric.algebra import cross, quat_mul, rotate, turn
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ view_imus = viewer(Imus)
 
 
 def build_imus(imus: Sequence[Imu]) -> Imus:
-    """The arrays of these IMUs. Lay them down as a `Record` for hot code."""
+    """The arrays of these IMUs. Lay them down as a `Struct` for hot code."""
     n = len(imus)
     for k, imu in enumerate(imus):
         if not isinstance(imu.body, int | np.integer) or imu.body < 0:

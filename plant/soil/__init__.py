@@ -1,4 +1,4 @@
-"""Soil that is dug, carried, dropped and heaped: height fields that change, and what they push with.
+"""Soil that is dug, carried, dropped and heaped: height fields that change, and the forces on the bucket.
 
     ground = build_ground(scene, [terrain, bed, scenery, spare])                # ground.py: shapes of the scene
     soil = build_soil(                                                          # build.py

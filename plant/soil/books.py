@@ -1,4 +1,4 @@
-"""Taking soil off a sample and putting it on: the only two ways in which a height changes.
+"""The soil balance of a sample: taking soil off and putting it on, the only two ways in which a height changes.
 
 A sample stands for a column of dx x dy. What is taken off is loose soil first, then bank. Heights are rounded to quanta
 towards less change, and both answer with what has really moved, so that no rounding is lost.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.ground import change_height
 from plant.soil.model import BED, QUANTA, QUANTUM
 

@@ -1,4 +1,4 @@
-"""The bucket, for people: a convex hull, its cutting edge, its hinge and what it holds.
+r"""User-facing description of a bucket: its convex hull, cutting edge, hinge and capacity.
 
             hinge *----______            seen from the side, in the plane across the lip
                  /            \
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plant.collide.hull import hull_triangles
+from plant.collision.shape.hull import hull_triangles
 from plant.soil.kind import SoilError, check
 from plant.soil.model import Tool
 

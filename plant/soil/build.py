@@ -1,4 +1,4 @@
-"""Soil for people: which patches of the ground may be dug, what they are made of, and the bucket that digs them."""
+"""User-facing set-up of the soil: which patches may be dug, what they are made of, and the bucket that digs them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from plant.collide.scene import Scene
+from plant.collision.scene import Scene
 from plant.soil.bucket import Bucket
 from plant.soil.buried import Pipe, new_pipes
 from plant.soil.ground import Ground

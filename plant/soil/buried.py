@@ -1,4 +1,4 @@
-"""Pipes and cables in the ground: capsules that the bucket must not strike.
+"""Buried pipes and cables: capsules that the bucket must not strike.
 
 A pipe is struck when its axis comes within its radius of the hull. The first touch is kept: that it happened, at what
 speed, where. While it is touched the pipe resists with F = -strength v / (|v| + 0.02 m/s) at that place.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.edge import speed_at
 from plant.soil.kind import SoilError, check
 from plant.soil.model import O_PIPE, STRIKES, Pipes

@@ -1,4 +1,4 @@
-"""Cutting the grid: samples that the lip or the mouth sweeps over go down with it, and their soil into the pool.
+"""Cutting: samples that the lip or the mouth of the bucket sweeps over are lowered, and their soil goes to the pool.
 
 Two ways, both only while the mouth moves outwards; whatever presses with its back or its underside cuts nothing.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.books import take
 from plant.soil.edge import speed_at, turned
 from plant.soil.model import PLACE, POOL, SCENERY, book

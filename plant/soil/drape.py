@@ -1,4 +1,4 @@
-"""New patches: where soil lands on scenery, a reserved patch is centred there and draped over the surface below.
+"""New patches: where soil lands on scenery, a reserved patch is placed and draped over the surface below.
 
     p_z = -(D + p_x n_x + p_y n_y) / n_z,  n and D of the triangle below                      Luaces eq. 4.103 to 4.105
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.ground import change_height, surface
 from plant.soil.model import BED, PATCHES, QUANTA, QUANTUM, SCENERY
 

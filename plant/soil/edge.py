@@ -1,4 +1,4 @@
-"""Where the lip is, how fast, and how deep below ground that has not been cut yet: slice by slice.
+"""The cutting edge, slice by slice: its position, velocity, and depth below ground that has not been cut yet.
 
 The grid is cut as soon as the lip has passed a sample, so the triangle above the lip is half cut already. The surface
 that counts is taken a cell ahead of the lip, where all corners of a triangle are still untouched, and carried back to
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.ground import surface
 from plant.soil.model import SCENERY
 

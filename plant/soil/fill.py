@@ -1,4 +1,4 @@
-"""Filling the bucket: soil of the pool goes through the mouth, and what finds no room is pushed along.
+"""Filling the bucket: soil of the pool flows through the mouth, and the surplus is pushed along as a berm.
 
     dV = sum over slices of  v(d_fill / 2) d_fill w dt                                    Luaces eq. 3.25 to 3.28
 
@@ -12,7 +12,7 @@ does not carry when soil stands above the hinge. There it is cut again, and grow
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.edge import turned
 from plant.soil.heap import scatter, uniform
 from plant.soil.model import BUCKET, FULL_EVENTS, PLACE, POOL, POUR, PUSH, REST, book, clear, held

@@ -11,7 +11,7 @@ random place beside and falls from there.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.drape import begin_patch
 from plant.soil.ground import surface
 from plant.soil.heap import is_soil, normal_pair, scatter

@@ -6,8 +6,8 @@
     tile      16 x 16 samples of a patch; its stamp counts up when one of them changes, so that a display sends
               only what is new
 
-Each cell is two triangles (see `plant.collide.field`), so heights and slopes between samples are those of eq. 4.103 to
-4.105 in Luaces. World axes, SI units, z up.
+Each cell is two triangles (see `plant.collision.narrowphase.field`), so heights and slopes between samples are those of
+eq. 4.103 to 4.105 in Luaces. World axes, SI units, z up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F2, I1, I2
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F2, I1, I2
 from plant.abi import TILE
-from plant.collide.scene import Scene
+from plant.collision.scene import Scene
 
 NOWHERE = -1
 BOTTOM = -1e30  # [m] height where there is no ground

@@ -1,4 +1,4 @@
-"""Laying soil down: random points about a target, each raising the corners of the triangle that it hits.
+"""Deposition of soil: random points about a target, each raising the corners of the triangle that it hits.
 
     g = x sqrt(-2 ln(w) / w),  w = x1^2 + x2^2 < 1                                           Luaces eq. 4.106, 4.107
     dz = k V / (n_r l^2)  for each of n_r points, l the spacing of the samples                         Luaces eq. 4.108
@@ -12,29 +12,20 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
+from hilnode.core.splitmix64 import MANTISSA, STEP, UNIT, mix
 from plant.soil.books import put
 from plant.soil.ground import surface
 from plant.soil.model import SCENERY
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 TRIES = 64  # a pair of numbers is in the circle with 0.785: never so many
 
 
 @inline
 def uniform(random):
     """The next number in [0, 1) of the counter random[0]."""
-    random[0] += _STEP
-    z = random[0]
-    z = (z ^ (z >> _30)) * _FIRST
-    z = (z ^ (z >> _27)) * _SECOND
-    z = z ^ (z >> _31)
-    return (z >> _11) * (1.0 / 9007199254740992.0)
+    random[0] += STEP
+    return (mix(random[0]) >> MANTISSA) * UNIT
 
 
 @kernel

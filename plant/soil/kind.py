@@ -1,4 +1,4 @@
-"""What soil is made of, for people: every parameter with its unit, range, default and source.
+"""User-facing soil parameters, each with its unit, range, default and source.
 
 The source gives the form of the digging force (Luaces eq. 3.23) and no numbers. The defaults are those of firm loam
 under a bucket of a 20 t excavator: some 60 kN at a depth of 0.3 m and 0.5 m/s; densities, swell and slopes are those of

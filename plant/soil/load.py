@@ -1,8 +1,8 @@
-"""The load in the bucket, and what the soil tells of itself each step."""
+"""The load in the bucket, and the outputs of the soil at each step."""
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.books import bank_of, heap_of
 from plant.soil.edge import turned
 from plant.soil.flight import air_of

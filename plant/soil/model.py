@@ -1,4 +1,4 @@
-"""The soil's arrays: what it is made of, the bucket that digs it, and where all of it is.
+"""The soil's arrays: its parameters, the bucket that digs it, and the places in which soil is kept.
 
 Every cubic metre is in exactly one of these places, and moves between them by the kernels of this folder:
 
@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline
-from hilnode.record import F1, F2, I1, U1, viewer
+from hilnode.core.jit import inline
+from hilnode.core.struct import F1, F2, I1, U1, viewer
 
 QUANTA = float(2**36)  # in a metre
 QUANTUM = 1.0 / QUANTA  # [m]

@@ -1,4 +1,4 @@
-"""Discharge: what the bucket holds as it is turned, and what leaves it when it holds less than there is in it.
+"""Discharge: how much the bucket holds at its present tilt, and the surplus that leaves it.
 
     dV = V_t - V_(t-1),  V_t the most that it holds at the angle of now                                Luaces eq. 4.102
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.edge import speed_at, turned
 from plant.soil.flight import launch
 from plant.soil.heap import uniform

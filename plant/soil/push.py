@@ -1,4 +1,4 @@
-"""The digging force: viscous in the speed of the teeth, growing with depth and with what is in the bucket.
+"""The digging force: viscous in the velocity of the lip, growing with depth and with the soil in the bucket.
 
     F = -mu_dig (sigma_1 + sigma_2 V^m) d^n v_t - mu_cp d^n v_n                                   Luaces eq. 3.23
 
@@ -12,7 +12,7 @@ Limits: brittle failure is left out, as in the source. The force acts in both di
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.edge import turned
 from plant.soil.model import BUCKET, WORK, book, held
 

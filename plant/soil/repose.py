@@ -1,4 +1,4 @@
-"""Avalanches: loose soil steeper than its angle of repose slides, a few samples a step, until none is.
+"""Avalanches: loose soil steeper than its angle of repose slides, a few samples a step, until none is left.
 
 A sample looks at the eight triangles around it, each between a neighbour along an axis and one across, and takes the
 steepest way down (the facets of Tarboton, 1997). If it is steeper than the slope at which sliding begins, so
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.books import put, take
 from plant.soil.model import QUANTA, QUANTUM, REST, SOIL, book
 

@@ -15,7 +15,7 @@ weigh, tell the load, and what is told of it all                      load.py   
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.abi import NOT_FINITE, OK
 from plant.soil.buried import strike
 from plant.soil.cut import cut

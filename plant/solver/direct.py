@@ -23,16 +23,17 @@ actuated coordinates of joints: all actuators of one coordinate that are free to
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.ldl import backward, factorise, forward
-from plant.sweep import BOXES, prepare, sweep
+from hilnode.core.jit import inline, kernel
+from plant.codes import Bound, Stepper
+from plant.model import DISTANCE, Status
+from plant.solver.iterative import BOXES, FIXED, prepare, sweep
+from plant.sparse.block_ldl import backward, factorise, forward
 
 LIGHT = 0.3  # share of its inertia (trace) that a pull must reach before a body counts as a light link
-SPOOK, LINEARISED, PROJECTED = 0, 1, 2
-FACTORS, HELPED, IMPACT_NOW = 1, 2, 6
-CONTACT, TANGENT = 5, 6
+SPOOK, LINEARISED, PROJECTED = int(Stepper.SPOOK), int(Stepper.LINEARISED), int(Stepper.PROJECTED)
+FACTORS, FALLBACKS, IMPACT_NOW = int(Status.FACTORS), int(Status.FALLBACKS), int(Status.IMPACT_NOW)
+CONTACT, TANGENT = int(Bound.CONTACT), int(Bound.TANGENT)
 SHARE = 1e3  # rigid joints are softer by this where redundant ones must share a load: enough digits are left for that
-FIXED = 2  # state of a row whose impulse is given
 SEARCH = 30  # halvings of the line search
 PATIENCE = 4  # block pivots in a row that do not lower the number of rows in a wrong state
 MANY = 6  # wrong rows after the first solve, more of which call for a prediction
@@ -100,25 +101,25 @@ def _assemble_joint(e, j, n, soften):
                     ga[i, k] = gb[i, k] = 0.0
             continue
         block[i, i] = -joint.sigma[j, i] * (soften if joint.rigid[j] == 1 else 1.0)
-        speed, given = 0.0, 0.0  # of all bodies; of those that the solve can not change
+        speed, prescribed = 0.0, 0.0  # of all bodies; of those that the solve can not change
         if a >= 0:
             s = _dot6(ga[i], d.state.vel[a])
             speed += s
-            given += s if d.graph.body_node[a] < 0 else 0.0
+            prescribed += s if d.graph.body_node[a] < 0 else 0.0
         if b >= 0:
             s = _dot6(gb[i], d.state.vel[b])
             speed += s
-            given += s if d.graph.body_node[b] < 0 else 0.0
+            prescribed += s if d.graph.body_node[b] < 0 else 0.0
         y = joint.upsilon[j, i]
-        bend = 0.5 * h * row.curve[j, i]
+        half_step_rate = 0.5 * h * row.g_ddot[j, i]
         if impact:
-            x[i] = -given
+            x[i] = -prescribed
         elif m.setup.stepper == SPOOK or joint.rigid[j] == 0:
-            x[i] = -4.0 / h * y * row.error[j, i] + y * (speed - bend) - bend - given
+            x[i] = -4.0 / h * y * row.error[j, i] + y * (speed - half_step_rate) - half_step_rate - prescribed
         elif m.setup.stepper == LINEARISED:
-            x[i] = -row.error[j, i] / h - given
+            x[i] = -row.error[j, i] / h - prescribed
         else:
-            x[i] = -given
+            x[i] = -prescribed
     f, graph = d.factor, d.graph
     _couple(f, graph.block[j, 0], graph.over[j, 0], ga, size)
     _couple(f, graph.block[j, 1], graph.over[j, 1], gb, size)
@@ -186,14 +187,14 @@ def _assemble_coupling(e, p, n):
     block[1, 1] = block[2, 2] = -1.0
     block[0, 0] = -m.coupling.sigma[p]
     x[1] = x[2] = 0.0
-    speed, given = 0.0, 0.0
+    speed, prescribed = 0.0, 0.0
     for q in range(m.coupling.body.shape[1]):
         b = m.coupling.body[p, q]
         if b < 0:
             continue
         s = _dot6(g[q], d.state.vel[b])
         speed += s
-        given += s if d.graph.body_node[b] < 0 else 0.0
+        prescribed += s if d.graph.body_node[b] < 0 else 0.0
         if d.graph.block[c, q] >= 0:
             target = d.factor.above[d.graph.block[c, q]]
             for k in range(6):
@@ -202,7 +203,7 @@ def _assemble_coupling(e, p, n):
                 else:
                     target[0, k] = g[q, k]
     y, error = m.coupling.upsilon[p], d.coupled.error[p]
-    x[0] = -given
+    x[0] = -prescribed
     if d.status[IMPACT_NOW] == 0:
         if m.setup.stepper == SPOOK:
             x[0] += y * (speed - 4.0 / h * error)
@@ -299,7 +300,7 @@ def solve_direct(e, i):
         if patience > 0 and searches == 0:
             for r in range(g.row_first[i], g.row_first[i + 1]):
                 k = rows.by_island[r]
-                rows.state[k] = rows.ought[k]
+                rows.state[k] = rows.next_state[k]
             continue
         if searches > 0:
             _search(e, i)
@@ -335,7 +336,7 @@ def _follow(d, i):
 
 @kernel
 def _judge(e, i):
-    """Speed and impulse of every row of the island at the present x, and the state it ought to have; the number of
+    """Speed and impulse of every row of the island at the present x, and the state it should have; the number of
     rows that are in another."""
     d = e.data
     g, rows = d.graph, d.bounded
@@ -363,20 +364,20 @@ def _judge(e, i):
         if rows.state[k] == 0 and rows.slot[k] >= 0 and _is_stiffest(d.row, rows, k):
             rows.value[k] = rows.side[k] * d.row.rest[rows.joint[k], rows.slot[k]]
             large = max(large, abs(rows.value[k]))
-        state = ought = rows.state[k]
+        state = next_state = rows.state[k]
         if state == 0:
             slack = TOLERANCE * large
             if rows.value[k] < rows.low[k] - slack:
-                ought = -1
+                next_state = -1
             elif rows.value[k] > rows.high[k] + slack:
-                ought = 1
+                next_state = 1
         elif state != FIXED and rows.low[k] < rows.high[k]:
             w = rows.rhs[k] - rows.speed[k] - rows.sigma[k] * rows.value[k]
             slack = TOLERANCE * fast + rows.sigma[k] * TOLERANCE * large
             if (w > slack) if state < 0 else (w < -slack):
-                ought = 0
-        rows.ought[k] = ought
-        wrong += 1 if ought != state else 0
+                next_state = 0
+        rows.next_state[k] = next_state
+        wrong += 1 if next_state != state else 0
     return wrong
 
 
@@ -442,7 +443,7 @@ def scale_boxes(e, i):
     for r in range(d.graph.row_first[i], d.graph.row_first[i + 1]):
         k = rows.by_island[r]
         if rows.kind[k] == CONTACT:
-            reach = d.contact.friction[rows.of[k]] * max(rows.value[k], 0.0)
+            reach = d.contact.friction[rows.source[k]] * max(rows.value[k], 0.0)
             for q in range(k + 1, k + 3):
                 rows.low[q], rows.high[q] = -reach, reach
 
@@ -476,6 +477,6 @@ def joint_pull(m, d, j):
     pull[:] = 0.0
     for i in range(6):
         axis = m.joint.axis[j, i]
-        if axis >= 0 and (axis < 3 or axis == 6):
+        if axis >= 0 and (axis < 3 or axis == DISTANCE):
             for c in range(3):
                 pull[c] += row.force[j, i] * row.gb[j, i, c]

@@ -1,18 +1,20 @@
-"""One interface to all solvers: the rows of a step, island by island, each by the solver that was chosen for it."""
+"""Solver dispatch: the rows of a step, island by island, each by the solver that was chosen for it."""
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from plant.actuators import row_speed
-from plant.graph import is_free, pair_key
-from plant.hashing import get
-from plant.ldl import factorise, solve
-from plant.newton import FIXED, assemble, finish_direct, scale_boxes, solve_direct
-from plant.sweep import ALL, CONTACTS, descend, finish_sweep, prepare, sweep
+from hilnode.core.jit import kernel
+from plant.codes import Bound, Solver
+from plant.constraint.actuators import row_speed
+from plant.model import Status
+from plant.numeric.hash_table import get
+from plant.solver.direct import assemble, finish_direct, scale_boxes, solve_direct
+from plant.solver.iterative import ALL, CONTACTS, FIXED, descend, finish_sweep, prepare, sweep
+from plant.sparse.block_ldl import factorise, solve
+from plant.sparse.islands import is_free, pair_key
 
-DIRECT, ITERATIVE, GRADIENT, SPLIT = 0, 1, 2, 3
-CONTACT, TANGENT = 5, 6
-HELPED = 2
+DIRECT, ITERATIVE, GRADIENT, SPLIT = int(Solver.DIRECT), int(Solver.ITERATIVE), int(Solver.GRADIENT), int(Solver.SPLIT)
+CONTACT, TANGENT = int(Bound.CONTACT), int(Bound.TANGENT)
+FALLBACKS = int(Status.FALLBACKS)
 
 
 @kernel
@@ -25,9 +27,9 @@ def sort_rows(e):
     for k in range(rows.count[0]):
         a, b = rows.a[k], rows.b[k]
         free_a, free_b = is_free(m, d, a), is_free(m, d, b)
-        given = row_speed(d.state, -1 if free_a else a, -1 if free_b else b, rows.ga[k], rows.gb[k])
-        rows.given[k] = given
-        rows.rhs[k] -= given
+        prescribed = row_speed(d.state, -1 if free_a else a, -1 if free_b else b, rows.ga[k], rows.gb[k])
+        rows.prescribed_speed[k] = prescribed
+        rows.rhs[k] -= prescribed
         if not free_a:
             rows.a[k] = -1
         if not free_b:
@@ -93,7 +95,7 @@ def _give_in(e, i):
     """
     d = e.data
     g, rows = d.graph, d.bounded
-    d.status[HELPED] += 1
+    d.status[FALLBACKS] += 1
     if g.first[i + 1] - g.first[i] == g.members[i]:
         prepare(e, i, False)
         sweep(e, i, ALL, e.model.setup.sweeps)

@@ -1,4 +1,4 @@
-"""Impacts: contacts and limits that close within the step bounce with Newton's restitution, before the step itself.
+"""Impacts: contacts and limits that close within the step bounce with Newton restitution, before the step itself.
 
 The impact stage solves for impulses alone (no forces, no time passes), with every joint held and every other closing
 contact at least not approaching (Nordberg and Servin 2.3). One impact may lead to the next: the stage is repeated
@@ -8,14 +8,16 @@ closed its gap, so it never overlaps, and a perfectly elastic ball keeps its ene
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from hilnode.record import address_of
-from plant.contacts import GRIP
-from plant.kinematics import load_bodies
+from hilnode.core.jit import kernel
+from hilnode.core.struct import address_of
+from plant.codes import Bound
+from plant.constraint.contact import GRIP
+from plant.constraint.kinematics import load_bodies
+from plant.model import Status
 from plant.stages import call_stage
 
-LIMIT, LOCK, CONTACT, TANGENT = 1, 4, 5, 6
-IMPACTS, IMPACT_NOW = 4, 6
+LIMIT, LOCK, CONTACT, TANGENT = int(Bound.LIMIT), int(Bound.LOCK), int(Bound.CONTACT), int(Bound.TANGENT)
+IMPACTS, IMPACT_NOW = int(Status.IMPACTS), int(Status.IMPACT_NOW)
 
 
 @kernel
@@ -36,9 +38,9 @@ def impact(e):
     for k in range(rows.count[0]):
         kind = rows.kind[k]
         if kind == LOCK:
-            rows.rhs[k] = -rows.given[k]
+            rows.rhs[k] = -rows.prescribed_speed[k]
             continue
-        rows.rhs[k] = rows.bounce[k] - rows.given[k]
+        rows.rhs[k] = rows.bounce[k] - rows.prescribed_speed[k]
         rows.value[k] = 0.0
         rows.sigma[k] = min(rows.sigma[k], GRIP * _looseness(m, rows.a[k], rows.b[k]))
         rows.state[k] = 0 if kind != TANGENT and rows.hits[k] == 1 else -1
@@ -52,7 +54,7 @@ def impact(e):
     d.status[IMPACTS] += 1
     for k in range(rows.count[0]):
         if rows.kind[k] == CONTACT:
-            d.contact.push[rows.of[k]] += max(rows.value[k], 0.0)
+            d.contact.push[rows.source[k]] += max(rows.value[k], 0.0)
 
 
 @kernel

@@ -1,6 +1,7 @@
-"""Iterative solvers, for islands with many loops: projected Gauss-Seidel with over-relaxation, and an accelerated
-projected gradient. Both start from the last step's impulses, work on the velocities of the bodies, and need memory
-and time in proportion to the rows.
+"""Iterative solvers for islands with many loops: over-relaxed projected Gauss-Seidel, accelerated projected gradient.
+
+Both start from the last step's impulses, work on the velocities of the bodies, and need memory and time in proportion
+to the rows.
 
     every row    impulse <- clamp(impulse + w (rhs - G v - sigma impulse) / (G M^-1 G' + sigma))
     friction     the two tangents of a contact together, on the disc of radius mu times the normal impulse of now
@@ -13,15 +14,17 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.actuators import row_speed
-from plant.kinematics import invert3
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind, Bound, Stepper
+from plant.constraint.actuators import row_speed
+from plant.constraint.kinematics import invert3
+from plant.model import Status
 
-DYNAMIC = 0
-LOCK, CONTACT, TANGENT = 4, 5, 6
-SPOOK, LINEARISED = 0, 1
-FIXED = 2
-IMPACT_NOW = 6
+DYNAMIC = int(BodyKind.DYNAMIC)
+LOCK, CONTACT, TANGENT = int(Bound.LOCK), int(Bound.CONTACT), int(Bound.TANGENT)
+SPOOK, LINEARISED = int(Stepper.SPOOK), int(Stepper.LINEARISED)
+FIXED = 2  # state of a row whose impulse is given
+IMPACT_NOW = int(Status.IMPACT_NOW)
 ALL, CONTACTS, BOXES = 0, 1, 2  # rows and bounds of a sweep
 PART, PUSH = 0.1, 5.0  # share of an overlap pushed apart in a step; at most so many times the quiet speed
 ENOUGH = 1e-7  # the largest change of a sweep, relative to the largest impulse, below which it ends
@@ -41,15 +44,15 @@ def lock_rows(e):
             if joint.axis[j, i] < 0:
                 continue
             k = rows.count[0]
-            rows.kind[k], rows.of[k], rows.a[k], rows.b[k] = LOCK, 6 * j + i, a, b
+            rows.kind[k], rows.source[k], rows.a[k], rows.b[k] = LOCK, 6 * j + i, a, b
             for c in range(6):
                 rows.ga[k, c], rows.gb[k, c] = d.row.ga[j, i, c], d.row.gb[j, i, c]
             speed = row_speed(d.state, a, b, rows.ga[k], rows.gb[k])
             y = joint.upsilon[j, i]
-            bend = 0.5 * h * d.row.curve[j, i]
+            half_step_rate = 0.5 * h * d.row.g_ddot[j, i]
             rows.hits[k], rows.slot[k] = 1, -1
             if m.setup.stepper == SPOOK or joint.rigid[j] == 0:
-                rows.rhs[k] = -4.0 / h * y * d.row.error[j, i] + y * (speed - bend) - bend
+                rows.rhs[k] = -4.0 / h * y * d.row.error[j, i] + y * (speed - half_step_rate) - half_step_rate
             else:
                 rows.rhs[k] = -d.row.error[j, i] / h
             rows.sigma[k] = joint.sigma[j, i]
@@ -171,7 +174,7 @@ def sweep(e, i, mode, most):
             _apply(m, d, k, now - was)
             change, large = max(change, abs(now - was)), max(large, abs(now))
             if kind == CONTACT and mode != BOXES:
-                change = max(change, _rub(m, d, k, d.contact.friction[rows.of[k]] * max(now, 0.0)))
+                change = max(change, _rub(m, d, k, d.contact.friction[rows.source[k]] * max(now, 0.0)))
         if change <= ENOUGH * large:
             return turn + 1
     return most
@@ -255,7 +258,7 @@ def _project(d, begin, end, length):
             continue
         rows.speed[k] = min(max(rows.value[k] + length * rows.step[k], rows.low[k]), rows.high[k])
         if rows.kind[k] == CONTACT:
-            reach = d.contact.friction[rows.of[k]] * max(rows.speed[k], 0.0)
+            reach = d.contact.friction[rows.source[k]] * max(rows.speed[k], 0.0)
             p = rows.value[k + 1] + length * rows.step[k + 1]
             q = rows.value[k + 2] + length * rows.step[k + 2]
             size = math.sqrt(p * p + q * q)
@@ -295,4 +298,4 @@ def finish_sweep(e, i):
     for r in range(g.row_first[i], g.row_first[i + 1]):
         k = rows.by_island[r]
         if rows.kind[k] == LOCK:
-            d.row.force[rows.of[k] // 6, rows.of[k] % 6] = rows.value[k] / h
+            d.row.force[rows.source[k] // 6, rows.source[k] % 6] = rows.value[k] / h

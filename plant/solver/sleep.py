@@ -1,4 +1,4 @@
-"""Sleep: an island whose bodies have all been slow for a while is left out of everything until something comes.
+"""Sleep: an island whose bodies have all been slow for a while is left out of the step until something disturbs it.
 
 A body is slow below `slow` times ten, at its centre and, by its turning, at the distance of its radius of gyration.
 It is woken with its whole island by a contact with a body that moves, and by a push from outside. Islands with
@@ -7,10 +7,11 @@ a motor, or joined to a body that moves as it is told, do not sleep.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind, Bound
 
-DYNAMIC, KINEMATIC = 0, 1
-MOTOR = 0
+DYNAMIC, KINEMATIC = int(BodyKind.DYNAMIC), int(BodyKind.KINEMATIC)
+MOTOR = int(Bound.MOTOR)
 LAZY = 10.0  # times `slow`: below it a body may fall asleep
 
 
@@ -71,9 +72,9 @@ def _stirs(m, d, b):
 @kernel
 def wake_with(m, d, body):
     """Wake a body and all that fell asleep with it."""
-    bed = d.state.bed[body]
+    group = d.state.sleep_group[body]
     for b in range(m.body.mass.size):
-        if d.state.asleep[b] == 1 and d.state.bed[b] == bed:
+        if d.state.asleep[b] == 1 and d.state.sleep_group[b] == group:
             d.state.asleep[b] = 0
             d.state.rested[b] = 0.0
     d.graph.dirty[0] = 1
@@ -99,7 +100,7 @@ def fall_asleep(e):
         if (a >= 0 and m.body.kind[a] == KINEMATIC) or (b >= 0 and m.body.kind[b] == KINEMATIC):
             _keep_awake(m, d, j)
     for i in range(g.islands[0]):
-        _put_to_bed(m, d, i)
+        _put_to_sleep(m, d, i)
 
 
 @kernel
@@ -110,7 +111,7 @@ def _keep_awake(m, d, j):
 
 
 @kernel
-def _put_to_bed(m, d, i):
+def _put_to_sleep(m, d, i):
     g, bodies = d.graph, m.body.mass.size
     b, lead = g.head[i], g.head[i]
     while b >= 0 and b < bodies:
@@ -120,7 +121,7 @@ def _put_to_bed(m, d, i):
     b = lead
     while b >= 0 and b < bodies:
         d.state.asleep[b] = 1
-        d.state.bed[b] = lead
+        d.state.sleep_group[b] = lead
         d.state.vel[b, :] = 0.0
         b = g.next[b]
     g.dirty[0] = 1

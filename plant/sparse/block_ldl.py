@@ -1,4 +1,4 @@
-"""Block-sparse LDL' of the saddle-point matrix: numbers at every step, along the pattern that `order` has laid out.
+"""Block-sparse LDL' of the saddle-point matrix: the numeric phase, on the pattern that `ordering` has laid out.
 
 The matrix of a step (SPOOK eq. 9, Vortex eq. 16, with the multiplier's sign turned so that it is symmetric):
 
@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F3, I1
-from plant.algebra import spread, sub_outer
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F3, I1
+from plant.numeric.algebra import spread, sub_outer
 
 BLOCK = 6
 

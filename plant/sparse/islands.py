@@ -1,4 +1,4 @@
-"""Who hangs together with whom: islands, and the place of every body and constraint in the factor.
+"""Islands: sets of bodies connected by joints or contacts, and the place of each body and constraint in the factor.
 
 Bodies are joined by joints, couplings, actuators and contacts. The graph is built again only when an edge appears
 that the last one did not have, or when something was added or taken away; contacts that end leave a block of zeros
@@ -10,12 +10,14 @@ iteration when contacts make so many loops that the factor would fill up.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.hashing import clear, get, put
-from plant.order import ENDS, begin, connect, lay_out
+from hilnode.core.jit import inline, kernel
+from plant.codes import BodyKind, Solver
+from plant.numeric.hash_table import clear, get, put
+from plant.sparse.ordering import ENDS, begin, connect, lay_out
 
-DYNAMIC = 0
-DIRECT, ITERATIVE, GRADIENT, SPLIT, AUTO = 0, 1, 2, 3, 4
+DYNAMIC = int(BodyKind.DYNAMIC)
+DIRECT, ITERATIVE, GRADIENT = int(Solver.DIRECT), int(Solver.ITERATIVE), int(Solver.GRADIENT)
+SPLIT, AUTO = int(Solver.SPLIT), int(Solver.AUTO)
 LOOPS = 12  # more than these in an island, and AUTO iterates
 
 

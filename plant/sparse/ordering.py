@@ -1,4 +1,4 @@
-"""The symbolic phase: in which order bodies and constraints are eliminated, and which blocks that fills.
+"""The symbolic phase: the order in which bodies and constraints are eliminated, and the blocks that this fills.
 
 Bodies and constraints are the nodes of one graph. They are eliminated by least degree, which for a tree of bodies
 goes from the leaves to the root and makes no fill at all: the cost is linear, as in the articulated-body method.
@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import I1, I2
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import I1, I2
 
 BITS = 32  # neighbours kept in one word
 ENDS = 6  # bodies that a constraint may hold together

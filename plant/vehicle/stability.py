@@ -1,4 +1,4 @@
-"""How far a machine is from tipping over: the energy stability margin.
+"""Tip-over stability: the energy stability margin of a machine on its supports.
 
 The places where it stands span a polygon. To tip over one of its edges, the centre of mass must be lifted over that
 edge: with R the way from the edge to the centre of mass, theta its angle against the upright plane through the edge and
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 SAME = 1e-6  # [m] points nearer to each other, seen from above, are one
 

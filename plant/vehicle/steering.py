@@ -1,4 +1,4 @@
-"""Steering: the angle of each wheel so that all roll about one point, or all go the same way (Vortex 4.2.7).
+"""Steering geometry: wheel angles for Ackermann, pivot and crab steering (Vortex 4.2.7).
 
     Ackermann   angle_i = atan(l_i / (W + w_i)),  W = L / tan(a),  a = s a_max        eq. 48, 49
     pivot       angle_i = atan(l_i / w_i)                                             4.2.7.2
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 
 @inline

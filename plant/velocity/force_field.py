@@ -1,4 +1,6 @@
-"""Force fields of the user: wind, buoyancy, magnets. A C function that adds to the wrenches of all bodies at each step.
+"""User-defined force fields (wind, buoyancy, magnets): a C function that adds to the wrenches of all bodies.
+
+It is called at each step.
 
     @force_field
     def wind(bodies, pos, quat, vel, wrench):
@@ -22,7 +24,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hilnode.jit import exported, kernel
+from hilnode.core.jit import exported, kernel
 
 _DOUBLES = types.CPointer(types.float64)
 _SIGNATURE = types.void(types.int64, _DOUBLES, _DOUBLES, _DOUBLES, _DOUBLES)

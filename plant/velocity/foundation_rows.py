@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.actuators import row_speed
-from plant.graph import is_free
-from plant.kinematics import solve3
+from hilnode.core.jit import inline, kernel
+from plant.constraint.actuators import row_speed
+from plant.constraint.compliant_contact import LEVEL, SMOOTH, SMOOTH_TANGENT, law_row
+from plant.constraint.contact_jacobian import choose_tangent, contact_row, slip_at, spin_between, spin_row
+from plant.constraint.kinematics import solve3
+from plant.contact_law.foundation import foundation_force
 from plant.model import view_engine
-from plant.smooth.foundation import foundation
-from plant.smooth.rows import LEVEL, SMOOTH, SMOOTH_TANGENT, law_row
-from plant.touch import choose_tangent, contact_row, slip_at, spin_between, spin_row
+from plant.sparse.islands import is_free
 
 
-def bed_row_stage(address, c):
+def foundation_row_stage(address, c):
     """Append the rows of contact `c`, an overlap of two foundations."""
-    bed_rows(view_engine(address), c)
+    foundation_rows(view_engine(address), c)
     return 0
 
 
@@ -69,10 +69,17 @@ def _drag_row(rows, k, c, drag, u, mass, h, reach):
 
 
 @kernel
-def bed_rows(e, c):
+def foundation_rows(e, c):
     """Append the rows of overlap `c`, if it pushes."""
     m, d, h = e.model, e.data, e.model.setup.h
-    contact, rows, bed, law, region, state = d.contact, d.bounded, d.bed, m.material.smooth, d.region, d.state
+    contact, rows, foundation, law, region, state = (
+        d.contact,
+        d.bounded,
+        d.foundation,
+        m.material.smooth,
+        d.region,
+        d.state,
+    )
     if not region.volume[c] > 0.0:
         return
     a, b, pair, k = contact.body[c, 0], contact.body[c, 1], contact.pair[c], rows.count[0]
@@ -82,9 +89,9 @@ def bed_rows(e, c):
     if mass == 0.0:
         return
     choose_tangent(contact, c, state, m.setup.slow)
-    way, t = bed.way, contact.tangent[c]
+    way, t = foundation.way, contact.tangent[c]
     way[1, 0], way[1, 1], way[1, 2] = t[0], t[1], t[2]
-    load = foundation(
+    load = foundation_force(
         law.stiffness[pair],
         law.dissipation[pair],
         law.friction[pair],
@@ -98,14 +105,14 @@ def bed_rows(e, c):
         _height(m, d, point, n, a, b),
         slip_at(point, state, a, b),
         spin_between(state, a, b),
-        bed,
+        foundation,
     )
     if not load > 0.0:
         return
     u = row_speed(state, a, b, rows.ga[k], rows.gb[k])
-    law_row(rows, k, c, SMOOTH, load, bed.stiffness[0], bed.damping[0], u, mass, h)
+    law_row(rows, k, c, SMOOTH, load, foundation.stiffness[0], foundation.damping[0], u, mass, h)
     rows.low[k], rows.high[k], rows.state[k] = 0.0, math.inf, 0
-    ahead = 1.0 + h * bed.stiffness[0] * max(-u, 0.0) / load
+    ahead = 1.0 + h * foundation.stiffness[0] * max(-u, 0.0) / load
     for i in range(1, 6):
         q = k + i
         if i < 3:
@@ -115,9 +122,20 @@ def bed_rows(e, c):
         mass = _row_mass(m, d, rows, q)
         u = row_speed(state, a, b, rows.ga[q], rows.gb[q])
         if i < 4:
-            _drag_row(rows, q, c, bed.damping[i], u, mass, h, h * bed.reach[i])
+            _drag_row(rows, q, c, foundation.damping[i], u, mass, h, h * foundation.reach[i])
         else:
-            law_row(rows, q, c, SMOOTH_TANGENT, bed.force[i], bed.stiffness[i], bed.damping[i], u, mass, h)
-            reach = h * ahead * bed.reach[i]
+            law_row(
+                rows,
+                q,
+                c,
+                SMOOTH_TANGENT,
+                foundation.force[i],
+                foundation.stiffness[i],
+                foundation.damping[i],
+                u,
+                mass,
+                h,
+            )
+            reach = h * ahead * foundation.reach[i]
             rows.low[q], rows.high[q], rows.state[q] = -reach, reach, 0
     rows.count[0] = k + 6

@@ -1,5 +1,6 @@
-"""Projection: bodies back onto their joints, when a step has left a gap that can be seen; out of limits and contacts
-that they were put into.
+"""Position projection: bodies back onto their joints, out of limits and deep contacts.
+
+Joints are projected when a step has left a gap that can be seen, limits and contacts when bodies were put into them.
 
 One Newton step of the positions with the factor of the velocity solve, which is at hand:
 
@@ -14,18 +15,20 @@ parted by a share at each step. Velocities do not change, so nothing is flung.
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from plant.algebra import rotation, turn
-from plant.coupling import coupling_rows
-from plant.kinematics import place_bodies, solve3, world_inertia
-from plant.ldl import factorise, solve
-from plant.newton import assemble
-from plant.rows import DISTANCE, joint_rows
+from hilnode.core.jit import kernel
+from plant.codes import Stepper
+from plant.constraint.coupling import coupling_rows
+from plant.constraint.joint import joint_rows
+from plant.constraint.kinematics import place_bodies, solve3, world_inertia
+from plant.model import DISTANCE
+from plant.numeric.algebra import rotation, turn
+from plant.solver.direct import assemble
+from plant.sparse.block_ldl import factorise, solve
 
 VISIBLE_TURN = 1e-4  # [rad] smaller tilts are left to the stabilisation
 ROUNDS = 3
 PART = 0.2  # share of an overlap from the start that is parted in a step
-PROJECTED = 2
+PROJECTED = int(Stepper.PROJECTED)
 
 
 @kernel

@@ -1,15 +1,15 @@
-"""Back to the beginning: an engine's state as it was at compile, restored by hot code."""
+"""Reset: an engine's state as it was at compile, restored by hot code."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from hilnode.jit import kernel
-from hilnode.record import F2
+from hilnode.core.jit import kernel
+from hilnode.core.struct import F2
 from plant.model import Data, Status
-from plant.project import settle
+from plant.velocity.position_projection import settle
 
-PLACED = int(Status.PLACED)
+POSES_VALID = int(Status.POSES_VALID)
 
 
 class Start(NamedTuple):
@@ -41,9 +41,9 @@ def restart(e, start):
     d.bounded.kept[:] = 0
     d.row.force[:] = 0.0
     d.row.pull[:] = 0.0
-    d.status[PLACED] = 0
+    d.status[POSES_VALID] = 0
     s.asleep[:] = 0
     s.rested[:] = 0.0
     d.graph.dirty[0] = 1
     settle(e, 0)  # frames too, for whoever looks at them before the next step
-    d.status[PLACED] = 0
+    d.status[POSES_VALID] = 0

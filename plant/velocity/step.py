@@ -1,8 +1,9 @@
-"""The step at velocity level: velocities and impulses in one solve, then positions (Nordberg and Servin eq. 8-10;
-Vortex eq. 16, 22, 29).
+"""The step at velocity level: velocities and impulses in one solve, then positions.
+
+Ref: Nordberg and Servin eq. 8-10; Vortex eq. 16, 22, 29.
 
     collide, wake       contacts; who is woken by them
-    graph               islands, and the order of elimination if the graph has changed
+    islands             sets of connected bodies, and the order of elimination if the graph has changed
     rows                bounded rows; the joint rows are there from the step before
     impact              contacts that bounce (Nordberg and Servin 2.3)
     solve               every island by its solver
@@ -17,25 +18,26 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from hilnode.record import address_of
-from plant.actuators import actuator_rows
-from plant.collide.contacts import find_contacts
-from plant.contacts import contact_rows, keep_rows, warm_contacts
-from plant.fields import apply_fields
-from plant.graph import update_graph
-from plant.hydraulics import keep_pressures
-from plant.impact import impact, is_impact
-from plant.kinematics import load_bodies, move_bodies
-from plant.model import view_engine
-from plant.project import ROUNDS, settle
-from plant.sleep import fall_asleep, wake_pushed, wake_touched
-from plant.solve import solve_rows, sort_rows
-from plant.springs import spring_rows
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import address_of
+from plant.abi import NOT_FINITE, OK
+from plant.collision.contact_list import find_contacts
+from plant.constraint.actuators import actuator_rows
+from plant.constraint.contact import contact_rows, keep_rows, warm_contacts
+from plant.constraint.hydraulics import keep_pressures
+from plant.constraint.kinematics import load_bodies, move_bodies
+from plant.constraint.springs import spring_rows
+from plant.model import DISTANCE, Status, view_engine
+from plant.solver.dispatch import solve_rows, sort_rows
+from plant.solver.impact import impact, is_impact
+from plant.solver.iterative import lock_rows
+from plant.solver.sleep import fall_asleep, wake_pushed, wake_touched
+from plant.sparse.islands import update_graph
 from plant.stages import Stage, Stages, address_of_stage, call_stage
-from plant.sweep import lock_rows
+from plant.velocity.force_field import apply_fields
+from plant.velocity.position_projection import ROUNDS, settle
 
-OK, NOT_FINITE, CONTACTS_FULL, PAIRS_FULL, MESHES_FULL = 0, 1, 100, 102, 103
+CONTACTS_FULL, PAIRS_FULL, MESHES_FULL = 100, 102, 103
 FULL = {
     CONTACTS_FULL: "more contacts than there is room for: compile the world with more (contacts=...)",
     PAIRS_FULL: "more pairs of shapes come near each other than there is room for: compile the world with more "
@@ -44,7 +46,8 @@ FULL = {
 }
 """Sentences for what ends a run for lack of room."""
 IMPACTS = 16  # in a step, at most
-LEFT_OUT, FACTORS, PLACED, BROKEN, STEPS = 0, 1, 3, 5, 7
+OVERFLOW, FACTORS, POSES_VALID = int(Status.OVERFLOW), int(Status.FACTORS), int(Status.POSES_VALID)
+BROKEN, STEPS = int(Status.BROKEN), int(Status.STEPS)
 
 
 @kernel
@@ -93,26 +96,28 @@ def step_stage(address, count):
     return 0
 
 
-def stages(step_piece: Stage = step_stage, bed: Stage | None = None, bed_slopes: Stage | None = None) -> Stages:
+def stages(
+    step_piece: Stage = step_stage, foundation: Stage | None = None, foundation_slopes: Stage | None = None
+) -> Stages:
     """The addresses of the pieces, which are compiled now if they never were; `solve` only if `step` needs it."""
     solve = solve_stage if step_piece is step_stage else None
-    return Stages(*(address_of_stage(s) for s in (collide_stage, solve, step_piece, bed, bed_slopes)))
+    return Stages(*(address_of_stage(s) for s in (collide_stage, solve, step_piece, foundation, foundation_slopes)))
 
 
 @kernel
 def step(e):
     """One step. Returns a status."""
     d, setup = e.data, e.model.setup
-    if d.status[PLACED] == 0:  # poses were set from outside
+    if d.status[POSES_VALID] == 0:  # poses were set from outside
         settle(e, 0)
-        d.status[PLACED] = 1
+        d.status[POSES_VALID] = 1
     d.status[FACTORS] = 0
     here = address_of(e)
     wake_pushed(e)
-    d.status[LEFT_OUT] = call_stage(e.model.stage.collide, here, 0)
+    d.status[OVERFLOW] = call_stage(e.model.stage.collide, here, 0)
     if wake_touched(e):
-        d.status[LEFT_OUT] = call_stage(e.model.stage.collide, here, 0)
-    if d.status[LEFT_OUT] > 0:
+        d.status[OVERFLOW] = call_stage(e.model.stage.collide, here, 0)
+    if d.status[OVERFLOW] > 0:
         return what_is_full(e.scene)
     warm_contacts(d.contact, d.warm)
     update_graph(e)
@@ -155,7 +160,7 @@ def break_joints(e):
         pull, twist = 0.0, 0.0
         for i in range(6):
             axis, f = m.joint.axis[j, i], d.row.force[j, i]
-            if axis >= 0 and (axis < 3 or axis == 6):
+            if axis >= 0 and (axis < 3 or axis == DISTANCE):
                 pull += f * f
             elif axis >= 3:
                 twist += f * f

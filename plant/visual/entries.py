@@ -1,10 +1,10 @@
-"""What a machine looks like: its shapes in plain words, for displays that have never heard of it.
+"""The visual description of a machine as plain maps, for displays that know nothing else of it.
 
 An entry is a map that JSON and MessagePack can carry:
 
     body      name of the body it moves with, "" for the ground
     kind      box, sphere, capsule, cylinder, cone, plane, torus, link, mesh
-    size      full lengths [m], in the order of `plant.collide.shapes`: a box has x, y, z, a cylinder radius and height
+    size      full lengths [m], in the order of plant/collision/shape: a box has x, y, z, a cylinder radius and height
     p, q      position [m] and quaternion w x y z of the shape in the body's frame
     colour    red, green, blue from 0 to 1
 

@@ -1,4 +1,4 @@
-"""The scene of a world: each of its shapes, and the frames of its joints, as entries of plant/look.py."""
+"""The visual description of a world: each of its shapes, and the frames of its joints, as entries (entries.py)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
-from plant.look import COLOURS, GROUND_COLOUR, Entry, entry
-from plant.world import Placed, World, conjugate, product, rotated
+from plant.collision.shape.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Field,
+    Hull,
+    Link,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+    Torus,
+)
+from plant.visual.entries import COLOURS, GROUND_COLOUR, Entry, entry
+from plant.world.bodies import Placed
+from plant.world.rotations import conjugate, product, rotated
+from plant.world.world import World
 
 MOST_TRIANGLES = 20_000  # of one surface
 MOST_IN_ALL = 100_000
@@ -92,7 +107,9 @@ def _surface(shape: Shape) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         return shape.vertices, shape.triangles
     if isinstance(shape, Field):
         return _grid(shape)
-    raise TypeError(f"a {type(shape).__name__} has no place in a scene yet: teach plant/scene.py what it looks like")
+    raise TypeError(
+        f"a {type(shape).__name__} has no place in a scene yet: teach plant/visual/from_world.py what it looks like"
+    )
 
 
 def _grid(shape: Field) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

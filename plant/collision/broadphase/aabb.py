@@ -1,4 +1,4 @@
-"""Boxes parallel to the world's axes, kept as rows (low x, y, z, high x, y, z) of an array: joined, measured, met.
+"""Axis-aligned bounding boxes, kept as rows (low x, y, z, high x, y, z) of an array: union, surface, overlap.
 
 Ref: Luaces 4.5.1. Touching counts as overlap everywhere.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 TINY = 1e-300
 FURTHEST = 1e200  # along a ray: less than anything divided by TINY

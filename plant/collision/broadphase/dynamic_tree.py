@@ -1,4 +1,4 @@
-"""A dynamic tree of boxes: leaves come, go and move while it runs; everything lies in arrays made beforehand.
+"""A dynamic BVH: leaves are inserted, removed and moved while it runs, in preallocated arrays.
 
 Leaf k is node k, so a leaf needs no handle; inner nodes are leaves .. 2 leaves - 1, those not in use in a list. A new
 leaf goes down to where it makes the sum of all surfaces grow least, and on the way back up each node may swap a child
@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F2, I1, I2, viewer
-from plant.collide.far.boxes import FURTHEST, area, join, joint_area, overlaps, ray_meets, reciprocal
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F2, I1, I2, viewer
+from plant.collision.broadphase.aabb import FURTHEST, area, join, joint_area, overlaps, ray_meets, reciprocal
 
 NONE, ABSENT = -1, -2
-ROOT, FREE = 0, 1  # places in Tree.state
+ROOT, FREE_LIST = 0, 1  # places in Tree.state
 
 
 class Tree(NamedTuple):
@@ -60,7 +60,7 @@ def new_tree(leaves: int) -> Tree:
     for n in range(leaves, nodes):
         tree.up[n] = n + 1 if n + 1 < nodes else NONE
     if leaves:
-        tree.state[FREE] = leaves
+        tree.state[FREE_LIST] = leaves
     return tree
 
 
@@ -140,8 +140,8 @@ def insert_leaf(tree, k):
         state[ROOT], up[k] = k, NONE
         return
     sibling = _best_sibling(tree, k)
-    n = state[FREE]
-    state[FREE] = up[n]
+    n = state[FREE_LIST]
+    state[FREE_LIST] = up[n]
     above = up[sibling]
     up[n], left[n], right[n] = above, sibling, k
     up[sibling] = up[k] = n
@@ -175,7 +175,7 @@ def remove_leaf(tree, k):
         left[above] = sibling
     else:
         right[above] = sibling
-    up[n], state[FREE] = state[FREE], n
+    up[n], state[FREE_LIST] = state[FREE_LIST], n
     while above != NONE:
         _refit(tree, above)
         above = up[above]
@@ -244,9 +244,9 @@ def rebuild(tree):
             right[above] = n
     for n in range(node - 1, leaves - 1, -1):  # parents were numbered before their children
         _refit(tree, n)
-    tree.state[FREE] = NONE
+    tree.state[FREE_LIST] = NONE
     for n in range(up.size - 1, node - 1, -1):
-        up[n], tree.state[FREE] = tree.state[FREE], n
+        up[n], tree.state[FREE_LIST] = tree.state[FREE_LIST], n
 
 
 @kernel

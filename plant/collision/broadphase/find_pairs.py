@@ -1,4 +1,4 @@
-"""The pairs of a step: moving shapes against each other, against the scenery and against planes.
+"""Candidate pairs of a step: moving shapes against each other, against static shapes and against planes.
 
     shapes ──► fat boxes ──► tree, scenery, planes ──► candidates ──► exact boxes, sleep ──► pairs
                only of those that      │               kept sorted     every step, in the
@@ -12,7 +12,7 @@ candidates are found again.
 A pair is listed if its tight boxes are not more than the margin apart on any axis (box against plane: if a corner of
 the box is not more than the margin above it), both shapes are enabled, and at least one of the two bodies is neither
 static nor asleep. At least one must be dynamic: nothing else can give way. Static bodies and the ground stand where
-they were when the far phase was built; kinematic bodies move.
+they were when the broad phase was built; kinematic bodies move.
 
 A sweep along one axis, sorted anew in each step, is slower in every scene of tools/bench_far.py (two to four times with
 1,000 bodies, twenty times in a pile of 10,000), so there is none.
@@ -25,11 +25,11 @@ objection there, that updating a tree at each instant is too dear, is met by the
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.collide.far.model import AWAKE, COUNT, FLIP, IDLE, OFF, PLANE, STALE, STATIC
-from plant.collide.far.pairs import may_meet, merge_keys, pair_key, sort_keys
-from plant.collide.far.scenery import query_scenery
-from plant.collide.far.tree import ABSENT, NONE, ROOT, insert_leaf, query_box, rebuild, remove_leaf
+from hilnode.core.jit import inline, kernel
+from plant.collision.broadphase.dynamic_tree import ABSENT, NONE, ROOT, insert_leaf, query_box, rebuild, remove_leaf
+from plant.collision.broadphase.model import AWAKE, COUNT, DISABLED, FLIP, IDLE, PLANE, STALE, STATIC
+from plant.collision.broadphase.pairs import may_meet, merge_keys, pair_key, sort_keys
+from plant.collision.broadphase.static_tree import query_scenery
 
 MANY = 10  # a tree of which one leaf in so many moves in a step is built anew
 ODD = 16  # a tree higher by so much than twice the logarithm of its leaves has grown badly: it is built anew
@@ -98,7 +98,7 @@ def _who_moved(far, shape, placed, asleep):
     for k in range(far.shape.size):
         s = far.shape[k]
         here = _has_place(shape, placed, s)
-        far.rest[s] = (IDLE if asleep[shape.body[s]] != 0 else AWAKE) if here else OFF
+        far.rest[s] = (IDLE if asleep[shape.body[s]] != 0 else AWAKE) if here else DISABLED
         was_here = up[k] != ABSENT
         if stale or here != was_here or (here and not _is_inside(box, k, placed, s, far.margin)):
             far.moved[count] = k
@@ -119,7 +119,7 @@ def _move_leaves(far, shape, placed, vel, count):
         k = far.moved[n]
         if not anew and up[k] != ABSENT:
             remove_leaf(far.tree, k)
-        if far.rest[far.shape[k]] == OFF:
+        if far.rest[far.shape[k]] == DISABLED:
             up[k] = ABSENT
             continue
         _fatten(far, shape, placed, vel, k)
@@ -215,7 +215,7 @@ def _list_pairs(far, shape, placed, out):
         i = key[n] >> bits
         x0, y0, z0 = low[i, 0] - margin, low[i, 1] - margin, low[i, 2] - margin
         x1, y1, z1 = high[i, 0] + margin, high[i, 1] + margin, high[i, 2] + margin
-        rest_i = rest[i] if enabled[i] != 0 else OFF
+        rest_i = rest[i] if enabled[i] != 0 else DISABLED
         while n < total and key[n] >> bits == i:
             j = key[n] & mask
             n += 1
@@ -228,7 +228,7 @@ def _list_pairs(far, shape, placed, out):
                 near &= (high[j, 0] >= x0) & (high[j, 1] >= y0) & (high[j, 2] >= z0)
             if count < room:
                 out.pair[count, 0], out.pair[count, 1] = i, j
-            count += near & (rest_i + rest[j] < OFF) & (enabled[j] != 0)
+            count += near & (rest_i + rest[j] < DISABLED) & (enabled[j] != 0)
     out.count[0] = min(count, room)
     return count - out.count[0]
 

@@ -1,4 +1,4 @@
-"""A k-d tree over boxes that never move: each node cuts its boxes into two halves along one of the world's axes.
+"""A k-d tree over static boxes: each node splits its boxes into two halves along one of the world's axes.
 
 Ref: Luaces 4.4.2, with 4.4.3 for the search. The cut goes through the median of the centres, across the longest side,
 so that the tree is balanced however the boxes are strewn. A box that lies on both sides of the cut is not
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, viewer
-from plant.collide.far.boxes import FURTHEST, overlaps, ray_meets, reciprocal
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, viewer
+from plant.collision.broadphase.aabb import FURTHEST, overlaps, ray_meets, reciprocal
 
 FEW = 4  # boxes of a leaf
 LEAF = 3  # in place of an axis

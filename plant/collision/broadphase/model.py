@@ -1,4 +1,4 @@
-"""What the far phase knows and keeps between steps, and how it is built from shapes."""
+"""The arrays of the broad phase, constant ones and those kept between steps, and how they are built from shapes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.record import I1, viewer
-from plant.collide.far.pairs import DIGITS, exclude
-from plant.collide.far.scenery import Scenery, build_scenery
-from plant.collide.far.tree import Tree, new_tree
-from plant.collide.model import Kind, Placed, Shapes
-from plant.kinds import BodyKind
+from hilnode.core.struct import I1, viewer
+from plant.codes import BodyKind
+from plant.collision.broadphase.dynamic_tree import Tree, new_tree
+from plant.collision.broadphase.pairs import DIGITS, exclude
+from plant.collision.broadphase.static_tree import Scenery, build_scenery
+from plant.collision.model import Kind, Placed, Shapes
 
 PLANE, STATIC = int(Kind.PLANE), int(BodyKind.STATIC)
 COUNT, STALE, FLIP = 0, 1, 2  # places in Far.state
 NEAR_SCENERY = 65536  # candidates among the scenery, at most, unless more are asked for
-AWAKE, IDLE, OFF = 0, 1, 2  # of Far.rest: a pair needs a sum below 2
+AWAKE, IDLE, DISABLED = 0, 1, 2  # of Far.rest: a pair needs a sum below 2
 
 
 class Far(NamedTuple):
-    """What the far phase knows, and what it keeps between steps."""
+    """What the broad phase knows, and what it keeps between steps."""
 
     margin: float  # [m] boxes this near make a pair
     slack: float  # a fat box is larger on each side by this part of the mean side of the tight one
@@ -34,7 +34,7 @@ class Far(NamedTuple):
     excluded: I1  # keys of pairs of bodies, sorted
     tree: Tree
     scenery: Scenery
-    rest: I1  # [s] AWAKE, IDLE (asleep or static) or OFF
+    rest: I1  # [s] AWAKE, IDLE (asleep or static) or DISABLED
     changed: I1  # [s] 1 = its candidates are to be found again
     moved: I1  # [leaf] those that changed in this step
     found: I1  # of a search
@@ -60,14 +60,14 @@ def build_far(
     scenery: str = "tree",
     room: int | None = None,
 ) -> Far:
-    """The far phase of these shapes, of which the static ones must have been placed.
+    """The broad phase of these shapes, of which the static ones must have been placed.
 
     `body_kind` are BodyKinds; `excluded` pairs of bodies never meet (-1 is the ground); `room` is for candidates, of
     which there are two to three times as many as pairs: by default 24 for each moving shape, and for a few movers as
     many as there is scenery, or NEAR_SCENERY in all.
     """
     if not (margin >= 0 and slack > 0 and ahead >= 0):
-        raise ValueError(f"margin {margin} m, slack {slack}, ahead {ahead} s: none may be negative, slack not nought")
+        raise ValueError(f"margin {margin} m, slack {slack}, ahead {ahead} s: none may be negative, slack not zero")
     count, bodies = len(shapes.kind), len(body_kind)
     role = np.where(shapes.body < 0, STATIC, np.append(body_kind, STATIC)[shapes.body]).astype(np.int64)
     is_plane = shapes.kind == PLANE
@@ -80,7 +80,9 @@ def build_far(
     boxes = np.hstack((placed.low, placed.high))[still]
     if not np.isfinite(boxes).all():
         bad = still[~np.isfinite(boxes).all(axis=1)]
-        raise ValueError(f"static shapes {bad.tolist()} have no finite place: place them before building the far phase")
+        raise ValueError(
+            f"static shapes {bad.tolist()} have no finite place: place them before building the broad phase"
+        )
     return Far(
         margin,
         slack,

@@ -1,4 +1,4 @@
-"""An octree over boxes that never move: space is cut into eight equal cells, each again, while many boxes are in one.
+"""An octree over static boxes: a cell that holds many boxes is divided into eight equal ones.
 
 Ref: Luaces 4.4.1, with 4.4.3 for the search. There a box that lies on both sides of a cut stays with the parent, and
 every search that comes by must test it: along the first cut of a large scene these are many. Here only a box larger
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import F2, I1, viewer
-from plant.collide.far.boxes import FURTHEST, overlaps, ray_meets, reciprocal
+from hilnode.core.jit import kernel
+from hilnode.core.struct import F2, I1, viewer
+from plant.collision.broadphase.aabb import FURTHEST, overlaps, ray_meets, reciprocal
 
 FEW = 6  # boxes that are not worth another cut
 DEEPEST = 24  # cuts; after so many the boxes of a cell are in one place

@@ -1,4 +1,4 @@
-"""Pairs: which two shapes may meet at all, and lists of pairs in their one order.
+"""Pairs of shapes: which may collide at all, and sorted lists of pairs.
 
 A pair (i, j) has the lower kind first, and of two shapes of one kind the lower number. As a whole number, its key,
 it is i * 2^bits + j, so that sorted keys are pairs sorted by i and then j.
@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import I1, I2, viewer
-from plant.kinds import BodyKind
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import I1, I2, viewer
+from plant.codes import BodyKind
 
 DYNAMIC = int(BodyKind.DYNAMIC)
 DIGIT = 11  # bits of one pass of the sort: its table stays in the nearest cache

@@ -1,4 +1,4 @@
-"""Scenery: the shapes that never move, in a static tree that is chosen by name.
+"""Static shapes (the scenery) in a tree that is chosen by name.
 
     tree        the default: the tree of the moving shapes, built once. The fastest by box, and to build by far
     octree      up to a quarter faster along a ray, while there are not more than some 10,000 boxes
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import I1, Record, viewer
-from plant.collide.far.kdtree import KdTree, build_kdtree, query_kdtree, ray_kdtree
-from plant.collide.far.octree import Octree, build_octree, query_octree, ray_octree
-from plant.collide.far.tree import NONE, Tree, new_tree, query_box, query_ray, rebuild, view_tree
+from hilnode.core.jit import kernel
+from hilnode.core.struct import I1, Struct, viewer
+from plant.collision.broadphase.dynamic_tree import NONE, Tree, new_tree, query_box, query_ray, rebuild, view_tree
+from plant.collision.broadphase.kdtree import KdTree, build_kdtree, query_kdtree, ray_kdtree
+from plant.collision.broadphase.octree import Octree, build_octree, query_octree, ray_octree
 
 METHODS = ("tree", "octree", "kdtree")
 OCTREE, KDTREE = METHODS.index("octree"), METHODS.index("kdtree")
@@ -46,7 +46,7 @@ def build_tree(boxes: np.ndarray) -> Tree:
     boxes = np.ascontiguousarray(boxes, np.float64).reshape(-1, 6)
     tree = new_tree(len(boxes))
     tree.box[: len(boxes)], tree.up[: len(boxes)] = boxes, NONE
-    record = Record(tree)
+    record = Struct(tree)
     _rebuild_at(record.address)
     return tree
 

@@ -4,7 +4,7 @@ Two boxes are tried along their 15 separating axes (Luaces table 4.1, eq. 4.23):
 nine cross products of their edges. The axis with the largest separation tells the depth if they overlap, and a lower
 bound of the gap if not. Then, in this order, whichever first yields a point as near as that axis says:
 
-    a face of i that is nearly square to the axis, with the face of j that meets it clipped to its sides
+    a face of i that is nearly perpendicular to the axis, with the face of j that meets it clipped to its sides
     a face of j likewise
     the two edges that cross, one point
     the nearest corner of one box to the other, one point (boxes apart, corner or edge against edge or corner)
@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 RELATIVE = 0.01  # of the depth or gap: as much may a face be worse than an edge, or a face of i than one of j
 ABSOLUTE = 1e-6  # of the smaller box, likewise
-SQUARE = 0.999  # cosine of the angle up to which a face counts as square to an axis: 2.6 degrees
+SQUARE = 0.999  # cosine of the angle up to which a face counts as perpendicular to an axis: 2.6 degrees
 RIM = 2e-3  # of the smallest half length in a pair of faces: a corner that sticks out as little still counts as inside
 PARALLEL = 1e-14  # squared sine of the angle below which two edges give no axis
 EDGES, CORNERS = 4096, 8192  # feature numbers of edge pairs and corners start here; those of faces at 0

@@ -1,4 +1,4 @@
-"""Capsule against box: the nearest points of a segment and a box, and the radius on top; exact.
+"""Capsule against box: the closest points of a segment and a box, offset by the radius; exact.
 
 Outside, the squared distance along the core is convex and its slope linear in pieces. Where the core runs through the
 box, the way out is the least overlap along the box's face normals and their cross products with the core (as Luaces
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.round import BETTER, NEAR, along, ball_in_frame, box_distance, clamp, to_frame
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.sphere_capsule import BETTER, NEAR, along, ball_in_frame, box_distance, clamp, to_frame
 
 SAME_WAY = 0.99  # cosine up to which the normal at an end may differ from the normal at the nearest point
 FLAT = 0.05  # a face is level with the capsule if its normal has less than this along the contact's normal
@@ -161,7 +161,7 @@ def _through_edge(shape, placed, i, j, k, overlap, u, du, a, v, dv, b, margin, o
 
 
 @inline
-def _pull(t, x, y, z, dx, dy, dz, a, b, c):
+def _slope(t, x, y, z, dx, dy, dz, a, b, c):
     """Half the rate of change along a line of the squared distance from a box; piecewise linear and never falling."""
     u, v, w = x + t * dx, y + t * dy, z + t * dz
     return dx * (u - clamp(u, a)) + dy * (v - clamp(v, b)) + dz * (w - clamp(w, c))
@@ -169,13 +169,13 @@ def _pull(t, x, y, z, dx, dy, dz, a, b, c):
 
 @inline
 def _narrow(low, high, u, du, a, x, y, z, dx, dy, dz, p, q, r):
-    """Narrow an interval about the zero of the pull by the two places where the line crosses |u| = a."""
+    """Narrow an interval about the zero of the slope by the two places where the line crosses |u| = a."""
     if du == 0.0:
         return low, high
     for way in (-1.0, 1.0):
         t = (way * a - u) / du
         if t > low and t < high:
-            if _pull(t, x, y, z, dx, dy, dz, p, q, r) < 0.0:
+            if _slope(t, x, y, z, dx, dy, dz, p, q, r) < 0.0:
                 low = t
             else:
                 high = t
@@ -190,7 +190,7 @@ def nearest_to_box(x, y, z, dx, dy, dz, half, a, b, c):
     crosses the box's face planes: so the zero of the slope is found exactly.
     """
     low, high = -half, half
-    at_low, at_high = _pull(low, x, y, z, dx, dy, dz, a, b, c), _pull(high, x, y, z, dx, dy, dz, a, b, c)
+    at_low, at_high = _slope(low, x, y, z, dx, dy, dz, a, b, c), _slope(high, x, y, z, dx, dy, dz, a, b, c)
     if at_low >= 0.0:
         return low if at_low > 0.0 or at_high > 0.0 else 0.0
     if at_high <= 0.0:
@@ -198,7 +198,7 @@ def nearest_to_box(x, y, z, dx, dy, dz, half, a, b, c):
     low, high = _narrow(low, high, x, dx, a, x, y, z, dx, dy, dz, a, b, c)
     low, high = _narrow(low, high, y, dy, b, x, y, z, dx, dy, dz, a, b, c)
     low, high = _narrow(low, high, z, dz, c, x, y, z, dx, dy, dz, a, b, c)
-    at_low, at_high = _pull(low, x, y, z, dx, dy, dz, a, b, c), _pull(high, x, y, z, dx, dy, dz, a, b, c)
+    at_low, at_high = _slope(low, x, y, z, dx, dy, dz, a, b, c), _slope(high, x, y, z, dx, dy, dz, a, b, c)
     if at_high > at_low:
         return low + (high - low) * at_low / (at_low - at_high)
     return 0.5 * (low + high)

@@ -1,8 +1,8 @@
-"""Capsule against cylinder: the nearest points of a segment and a solid cylinder, and the radius on top.
+"""Capsule against cylinder: the closest points of a segment and a solid cylinder, offset by the radius.
 
-Outside, the distance along the core is convex, so its slope is brought to nought by regula falsi and halving: exact to
+Outside, the distance along the core is convex, so its slope is brought to zero by regula falsi and halving: exact to
 rounding. Where the core runs through the cylinder there are three ways out: through an end, through the side, or over
-a rim, along a normal that is square to the core. The last is searched for in one angle.
+a rim, along a normal that is perpendicular to the core. The last is searched for in one angle.
 
 A capsule over the side of the cylinder, or over its end, gets a point at each end of the common length.
 """
@@ -11,9 +11,17 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.capsule_box import FLAT, SAME_WAY, clip
-from plant.collide.round import BETTER, NEAR, along, ball_in_frame, clamp, cylinder_distance, to_frame
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.capsule_box import FLAT, SAME_WAY, clip
+from plant.collision.narrowphase.sphere_capsule import (
+    BETTER,
+    NEAR,
+    along,
+    ball_in_frame,
+    clamp,
+    cylinder_distance,
+    to_frame,
+)
 
 REFINE = 48  # at most so many steps to the nearest point; half a dozen as a rule
 LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
@@ -55,7 +63,7 @@ def capsule_cylinder(shape, placed, i, j, margin, out):
 
 @inline
 def _slope(t, x, y, z, dx, dy, dz, r, h):
-    """How the distance from the cylinder changes along the core; nought inside."""
+    """How the distance from the cylinder changes along the core; zero inside."""
     distance, nx, ny, nz = cylinder_distance(x + t * dx, y + t * dy, z + t * dz, r, h)
     if distance <= 0.0:
         return 0.0
@@ -157,7 +165,8 @@ def _ball(shape, placed, i, j, t, nx, ny, nz, distance, margin, out, n, feature)
 
 @inline
 def _overlap(angle, x, y, z, ax, ay, az, bx, by, bz, r, h):
-    """Overlap of core line and cylinder along a normal square to the core, and the normal, away from the axis."""
+    """Overlap of core line and cylinder along a normal perpendicular to the core, and that normal, pointing away from
+    the axis."""
     c, s = math.cos(angle), math.sin(angle)
     nx, ny, nz = c * ax + s * bx, c * ay + s * by, c * az + s * bz
     out = nx * x + ny * y + nz * z
@@ -168,7 +177,7 @@ def _overlap(angle, x, y, z, ax, ay, az, bx, by, bz, r, h):
 
 @kernel
 def _over_rim(x, y, z, dx, dy, dz, r, h):
-    """The least overlap along normals square to the core that point over a rim; inf if there is none."""
+    """The least overlap along normals perpendicular to the core that point over a rim; inf if there is none."""
     size = math.sqrt(dx * dx + dy * dy)
     if size < 1e-9 or abs(dz) < 1e-9:
         return math.inf, 1.0, 0.0, 0.0

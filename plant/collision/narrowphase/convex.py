@@ -1,4 +1,4 @@
-"""Contacts of any two convex shapes, from their support points alone.
+"""Contacts of any two convex shapes, from their support functions alone.
 
 Apart: GJK gives distance, normal and nearest points (gjk.py). Overlapping: EPA gives the shortest push (epa.py). Both
 work on the cores; radii of spheres and capsules are added here, which makes those exact. Faces and lines that lie on
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.epa import penetrate, tighten
-from plant.collide.gjk import FAR, OVERLAP, difference_support, relate, separate
-from plant.collide.model import POINTS
-from plant.collide.patch import clip_patch, facing
-from plant.collide.reduce import reduce
-from plant.collide.support import CONE, CYLINDER, climb, radius
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import POINTS
+from plant.collision.narrowphase.epa import penetrate, tighten
+from plant.collision.narrowphase.gjk import FAR, OVERLAP, difference_support, relate, separate
+from plant.collision.narrowphase.patch import clip_patch, facing
+from plant.collision.narrowphase.reduce import reduce
+from plant.collision.shape.support import CONE, CYLINDER, climb, radius
 
 MOST = 8  # points of a patch that are kept
 LOOSE = 1e-6  # allowed error of the depth of curved shapes before it is polished, as a part of it

@@ -1,4 +1,4 @@
-"""Cylinder and cone against a plane: exact, with points that stay while they stand or lie.
+"""Cylinder and cone against a plane: exact, with contact points that persist while the body stands or lies.
 
 What touches a plane first is the lowest point of a rim, or the tip. A disc that stands level has no lowest point, or
 one that wanders with every tremble; so a standing disc has four points fixed to it, and its lowest one only if that is
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.round import along, put
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.sphere_capsule import along, put
 
 STANDING = 0.05  # sine of the angle [3 degrees] between axis and normal up to which a disc counts as standing
 THIRD = math.sqrt(3.0)  # tangent of 60 degrees

@@ -1,4 +1,4 @@
-"""Depth of overlap of two convex cores: a polytope that grows inside their difference A - B.
+"""EPA: the penetration depth of two convex cores, by a polytope that expands inside their Minkowski difference A - B.
 
 The shortest push that parts the cores leads from the origin to the nearest point of the difference's surface. The
 polytope begins as a tetrahedron; the face nearest to the origin is the lower bound of the depth, the support point
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
-from plant.collide.gjk import APART, CORNERS, difference_support, separate
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.gjk import APART, CORNERS, difference_support, separate
+from plant.numeric.algebra import cross
 
 POLISH = 20  # rounds of polishing where the bounds did not meet
 ASKEW = 1e-6  # 1 - cosine between the push and the normal of a face that it may cross

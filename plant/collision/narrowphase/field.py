@@ -25,27 +25,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, viewer
-from plant.collide.mesh import FLAT
-from plant.collide.mesh_capsule import between
-from plant.collide.mesh_round import SPREAD
-from plant.collide.triangle import (
-    CORNER,
-    FACE,
-    add,
-    along,
-    behind,
-    bend,
-    dot,
-    place,
-    product,
-    pull,
-    sub,
-    times,
-    to_world,
-    unit,
-)
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, viewer
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_capsule import between
+from plant.collision.narrowphase.mesh_round import SPREAD
+from plant.collision.shape.mesh import FLAT
+from plant.collision.shape.triangle import CORNER, FACE, behind, bend, closest_point
+from plant.collision.vec3 import along, cross, dot, point_to_local, sub, times, unit
 
 
 class Fields(NamedTuple):
@@ -193,8 +180,8 @@ def below(field, f, p):
 def sphere_field(shape, placed, field, i, j, margin, out):
     """A sphere against a height field."""
     p = placed.pos[i]
-    c = place(placed, j, (p[0], p[1], p[2]))
-    return to_world(placed, j, out, touch_ball(field, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
+    c = point_to_local(placed, j, (p[0], p[1], p[2]))
+    return manifold_to_world(placed, j, out, touch_ball(field, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
 
 
 @kernel
@@ -202,8 +189,8 @@ def capsule_field(shape, placed, field, i, j, margin, out):
     """A capsule against a height field: its ends as spheres, and its core against ridges in between."""
     f, radius, half = shape.asset[j], shape.size[i, 0], shape.size[i, 1]
     p, r = placed.pos[i], placed.rot[i]
-    a = place(placed, j, (p[0] - half * r[0, 2], p[1] - half * r[1, 2], p[2] - half * r[2, 2]))
-    b = place(placed, j, (p[0] + half * r[0, 2], p[1] + half * r[1, 2], p[2] + half * r[2, 2]))
+    a = point_to_local(placed, j, (p[0] - half * r[0, 2], p[1] - half * r[1, 2], p[2] - half * r[2, 2]))
+    b = point_to_local(placed, j, (p[0] + half * r[0, 2], p[1] + half * r[1, 2], p[2] + half * r[2, 2]))
     count = touch_ball(field, f, a, radius, margin, out, 0, 0)
     count = touch_ball(field, f, b, radius, margin, out, count, 1)
     reach = radius + margin
@@ -222,7 +209,7 @@ def capsule_field(shape, placed, field, i, j, margin, out):
                 continue
             for k in range(3):
                 count = _over_ridge(field, f, x, y, k, a, b, radius, margin, out, count)
-    return to_world(placed, j, out, count)
+    return manifold_to_world(placed, j, out, count)
 
 
 @kernel
@@ -241,7 +228,7 @@ def touch_ball(field, f, c, radius, margin, out, count, tag):
                 continue
             for ck in range(2):
                 u, v, w = (a, b, d) if ck == 0 else (a, d, e)
-                region, px, py, pz = pull(c, u, v, w)
+                region, px, py, pz = closest_point(c, u, v, w)
                 way = sub(c, (px, py, pz))
                 square = dot(way, way)
                 if square > limit:
@@ -251,14 +238,14 @@ def touch_ball(field, f, c, radius, margin, out, count, tag):
                         best, owner, where = square, (cx * field.ny[f] + cy) * 2 + ck, region
                         foot = (px, py, pz)
                 else:
-                    n = unit(product(sub(v, u), sub(w, u)))
+                    n = unit(cross(sub(v, u), sub(w, u)))
                     count = _above(field, f, cx, cy, ck, region, (px, py, pz), way, n, radius, out, count, tag)
     if not inside:
         return count
     if owner >= 0:
         x, y, k = owner // 2 // field.ny[f], owner // 2 % field.ny[f], owner % 2
     a, b, d = triangle(field, f, x, y, k)
-    n = unit(product(sub(b, a), sub(d, a)))
+    n = unit(cross(sub(b, a), sub(d, a)))
     size = dot(sub(a, c), n)
     if owner >= 0:
         size = math.sqrt(best)
@@ -266,7 +253,7 @@ def touch_ball(field, f, c, radius, margin, out, count, tag):
             n = times(1.0 / size, sub(foot, c))
     depth = radius + size
     middle = along(c, 0.5 * (size - radius), n)
-    return add(out, count, middle, n, depth, _name(field, f, x, y, k) + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, middle, n, depth, _name(field, f, x, y, k) + SPREAD * tag, 1e-6 * radius)
 
 
 @inline
@@ -282,7 +269,7 @@ def _above(field, f, x, y, k, region, foot, d, n, radius, out, count, tag):
     feature = _name(field, f, x, y, k) + region
     if region == FACE:
         depth = radius - dot(d, n)
-        return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
+        return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
     if region < CORNER:
         u, v = apex(x, y, k, region - 1)
         if is_sample(field, f, u, v):
@@ -298,7 +285,7 @@ def _above(field, f, x, y, k, region, foot, d, n, radius, out, count, tag):
     if size > 1e-9 * radius:
         n = times(1.0 / size, d)
     depth = radius - size
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
 
 
 @inline
@@ -361,4 +348,4 @@ def _over_ridge(field, f, x, y, k, a, b, radius, margin, out, count):
         n = times(1.0 / size, d)
     depth = radius - way * size
     name = 8 * ((x * field.ny[f] + y) * 2) + 4 + k + 2 * SPREAD
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, name, 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, name, 1e-6 * radius)

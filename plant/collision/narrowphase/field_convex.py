@@ -10,14 +10,26 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.field import apex, below, cells, corner_of, edge, highest, is_peak, is_sample, sample, triangle
-from plant.collide.mesh_convex import any_deep, box_in, turned
-from plant.collide.mesh_hold import ALIKE, note
-from plant.collide.pierce import depth_below, place_in_plane
-from plant.collide.ridge import BETWEEN, MANY, SAME, START, may_be_next, peak_inside, ridge_inside
-from plant.collide.solid import BOX, CONE, HULL, extent, point, points, reach_of, rim_way
-from plant.collide.triangle import add, along, dot, place, product, put, sub, to_world, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import (
+    apex,
+    below,
+    cells,
+    corner_of,
+    edge,
+    highest,
+    is_peak,
+    is_sample,
+    sample,
+    triangle,
+)
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_convex import any_deep, box_in, turned
+from plant.collision.narrowphase.mesh_points_inside import ALIKE, note
+from plant.collision.narrowphase.pierce import depth_below, place_in_plane
+from plant.collision.narrowphase.ridge import BETWEEN, MANY, SAME, START, may_be_next, peak_inside, ridge_inside
+from plant.collision.shape.solid import BOX, CONE, HULL, extent, point, points, reach_of, rim_way
+from plant.collision.vec3 import along, cross, dot, from_basis, point_to_local, sub, unit
 
 HAIR = 1e-9  # of a depth: what is rounding
 WALK = 4  # triangles tried for the way up
@@ -28,7 +40,7 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
     """A box, cylinder, cone or hull against a height field; `hull` is looked at only for a hull."""
     f, kind, size, h = shape.asset[j], shape.kind[i], shape.size[i], shape.asset[i]
     pos = placed.pos[i]
-    centre = place(placed, j, (pos[0], pos[1], pos[2]))
+    centre = point_to_local(placed, j, (pos[0], pos[1], pos[2]))
     x, y, z = turned(placed.rot[i], placed.rot[j])  # the field's axes in the frame of the solid
     low, high = box_in(centre, x, y, z, reach_of(kind, size), margin)
     x0, y0, x1, y1 = cells(field, f, low[0], low[1], high[0], high[1])
@@ -46,7 +58,7 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
         count, _ = _ridges(field, f, kind, size, hull, h, frame, cell, low[2], margin, out, count, True)
     if not any_deep(out, count):
         count = _pierce(field, f, kind, size, hull, h, frame, cell, low[2], out, count)
-    return to_world(placed, i, out, count)
+    return manifold_to_world(placed, i, out, count)
 
 
 @kernel
@@ -62,9 +74,9 @@ def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, cou
                 is_ridge, a, b, right, left = edge(field, f, cx, cy, k)
                 if is_ridge != 1:
                     continue
-                n = put(x, y, z, unit(product(sub(b, a), sub(left, a))))
-                o = put(x, y, z, unit(product(sub(right, a), sub(b, a))))
-                a, b = put(x, y, z, sub(a, centre)), put(x, y, z, sub(b, centre))
+                n = from_basis(x, y, z, unit(cross(sub(b, a), sub(left, a))))
+                o = from_basis(x, y, z, unit(cross(sub(right, a), sub(b, a))))
+                a, b = from_basis(x, y, z, sub(a, centre)), from_basis(x, y, z, sub(b, centre))
                 name = 8 * (cx * field.ny[f] + cy) + k
                 count, where, d, way = ridge_inside(
                     kind, size, hull, h, a, b, n, o, margin, out, count, name, at_any_cost
@@ -111,10 +123,10 @@ def _point_below(field, f, kind, size, hull, h, k, frame, margin, out, count):
         if cx < 0:
             return count
         a, b, c = triangle(field, f, cx, cy, ck)
-        n = put(x, y, z, unit(product(sub(b, a), sub(c, a))))
+        n = from_basis(x, y, z, unit(cross(sub(b, a), sub(c, a))))
     a, b, c = triangle(field, f, cx, cy, ck)
-    m = unit(product(sub(b, a), sub(c, a)))
-    n = put(x, y, z, m)
+    m = unit(cross(sub(b, a), sub(c, a)))
+    n = from_basis(x, y, z, m)
     depth = dot(sub(a, at), m)
     if depth <= 0.0:
         if turns == 1:
@@ -131,9 +143,9 @@ def _list_below(field, f, k, frame, p, at, cx, cy, ck, depth, out, count):
     _, x, y, z = frame
     cx, cy, ck, depth = _way_up(field, f, at, cx, cy, ck, depth)
     a, b, c = triangle(field, f, cx, cy, ck)
-    m = unit(product(sub(b, a), sub(c, a)))
-    n = put(x, y, z, m)
-    count = add(out, count, along(p, 0.5 * depth, n), n, depth, k, 0.0)
+    m = unit(cross(sub(b, a), sub(c, a)))
+    n = from_basis(x, y, z, m)
+    count = add_point(out, count, along(p, 0.5 * depth, n), n, depth, k, 0.0)
     for e in range(3):  # the faces across hollow edges, if the point comes out there too
         u, v = apex(cx, cy, ck, e)
         if not is_sample(field, f, u, v):
@@ -142,11 +154,11 @@ def _list_below(field, f, k, frame, p, at, cx, cy, ck, depth, out, count):
         a, b, c = sample(field, f, q[0], q[1]), sample(field, f, g[0], g[1]), sample(field, f, u, v)
         if dot(sub(c, b), m) <= 0.0:
             continue
-        o = unit(product(sub(b, a), sub(c, a)))
+        o = unit(cross(sub(b, a), sub(c, a)))
         deep = dot(sub(a, at), o)
         if deep > 0.0 and dot(o, m) < ALIKE and _ends_under(field, f, at, deep, o):
-            n = put(x, y, z, o)
-            count = add(out, count, along(p, 0.5 * deep, n), n, deep, k + (1 + e) * SAME, 0.0)
+            n = from_basis(x, y, z, o)
+            count = add_point(out, count, along(p, 0.5 * deep, n), n, deep, k + (1 + e) * SAME, 0.0)
     return count
 
 
@@ -168,8 +180,8 @@ def _unsettled(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
                     continue
                 for ck in range(2):
                     a, b, c = triangle(field, f, cx, cy, ck)
-                    m = unit(product(sub(b, a), sub(c, a)))
-                    n = put(x, y, z, m)
+                    m = unit(cross(sub(b, a), sub(c, a)))
+                    n = from_basis(x, y, z, m)
                     u, v = rim_way(n)
                     p = point(kind, size, hull, h, k, u, v)
                     if dot(m, sub(a, centre)) > dot(n, p):
@@ -192,7 +204,7 @@ def _under(field, f, frame, p):
     if not is_under:
         return 0.0, at, cx, cy, ck
     a, b, c = triangle(field, f, cx, cy, ck)
-    return dot(sub(a, at), unit(product(sub(b, a), sub(c, a)))), at, cx, cy, ck
+    return dot(sub(a, at), unit(cross(sub(b, a), sub(c, a)))), at, cx, cy, ck
 
 
 @kernel
@@ -206,8 +218,8 @@ def _pierce(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
                 continue
             for ck in range(2):
                 a, b, c = triangle(field, f, cx, cy, ck)
-                m = unit(product(sub(b, a), sub(c, a)))
-                n = put(x, y, z, m)
+                m = unit(cross(sub(b, a), sub(c, a)))
+                n = from_basis(x, y, z, m)
                 p, reach = place_in_plane(kind, size, hull, h, n, dot(m, sub(a, centre)))
                 if reach <= 0.0 or reach >= best:
                     continue
@@ -217,7 +229,7 @@ def _pierce(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
     if best < math.inf:
         depth = depth_below(kind, size, hull, h, foot, normal)
         if depth > 0.0:
-            count = add(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
+            count = add_point(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
     return count
 
 
@@ -237,12 +249,12 @@ def _way_up(field, f, p, cx, cy, ck, depth):
     """
     for _ in range(WALK):
         a, b, c = triangle(field, f, cx, cy, ck)
-        x, y, z = along(p, depth, unit(product(sub(b, a), sub(c, a))))
+        x, y, z = along(p, depth, unit(cross(sub(b, a), sub(c, a))))
         is_under, u, v, w = below(field, f, (x, y, z - HAIR * depth))
         if is_under or u < 0:
             break
         a, b, c = triangle(field, f, u, v, w)
-        other = dot(sub(a, p), unit(product(sub(b, a), sub(c, a))))
+        other = dot(sub(a, p), unit(cross(sub(b, a), sub(c, a))))
         if other <= 0.0:
             break
         cx, cy, ck, depth = u, v, w, other
@@ -260,8 +272,8 @@ def _gaps(field, f, kind, size, hull, h, first, last, frame, cell, lowest, margi
                 continue
             for ck in range(2):
                 a, b, c = triangle(field, f, cx, cy, ck)
-                m = unit(product(sub(b, a), sub(c, a)))
-                n, height = put(x, y, z, m), dot(m, sub(a, centre))
+                m = unit(cross(sub(b, a), sub(c, a)))
+                n, height = from_basis(x, y, z, m), dot(m, sub(a, centre))
                 if last - first > 1 and extent(kind, size, hull, h, n)[0] - height > margin:
                     continue
                 u, v = rim_way(n)
@@ -281,7 +293,7 @@ def _is_over(p, a, b, c, n):
     e, f, g = sub(b, a), sub(c, b), sub(a, c)
     over = -1e-9 * dot(e, e)
     return (
-        dot(product(e, sub(p, a)), n) >= over
-        and dot(product(f, sub(p, b)), n) >= over
-        and dot(product(g, sub(p, c)), n) >= over
+        dot(cross(e, sub(p, a)), n) >= over
+        and dot(cross(f, sub(p, b)), n) >= over
+        and dot(cross(g, sub(p, c)), n) >= over
     )

@@ -1,4 +1,4 @@
-"""Distance between two convex cores: the algorithm of Gilbert, Johnson and Keerthi.
+"""GJK: the distance between two convex cores, by the algorithm of Gilbert, Johnson and Keerthi.
 
 The two cores are apart exactly if their difference A - B does not hold the origin, and the point of the difference
 nearest to the origin is the shortest way between them. The difference is never built: a simplex of up to four of its
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, I2, viewer
-from plant.algebra import cross
-from plant.collide.support import HULL, core_support
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, I2, viewer
+from plant.collision.shape.support import HULL, core_support
+from plant.numeric.algebra import cross
 
 FAR, APART, OVERLAP = 0, 1, 2
 STEPS = 100  # more than any pair needs; curved ones take up to some 40

@@ -1,14 +1,16 @@
-"""Capsules against meshes: the two ends as spheres, and the core between them against ridges and borders."""
+"""Capsules against meshes: the two ends as spheres, the segment between them against convex and border edges."""
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.mesh import BORDER, COUNT, FIRST, RIDGE, SKIP, corner, face, meets
-from plant.collide.mesh_round import SPREAD, nearest, touch_ball
-from plant.collide.triangle import CORNER, FACE, add, along, behind, dot, place, pull, sub, times, to_world
-from plant.collide.vicinity import is_nearest, normal_there, on_border, outward
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_normals import is_nearest, normal_there, on_border, outward
+from plant.collision.narrowphase.mesh_round import SPREAD, nearest, touch_ball
+from plant.collision.shape.mesh import BORDER, COUNT, FIRST, RIDGE, SKIP_TO, corner, face, meets
+from plant.collision.shape.triangle import CORNER, FACE, behind, closest_point
+from plant.collision.vec3 import along, dot, point_to_local, sub, times
 
 NUDGE = 1e-6  # of the radius: out of the reach of rounding
 
@@ -18,9 +20,9 @@ def capsule_mesh(shape, placed, mesh, i, j, margin, out):
     """A capsule against a mesh: its two ends as spheres, and its core against ridges in between."""
     m, radius, half = shape.asset[j], shape.size[i, 0], shape.size[i, 1]
     p, r = placed.pos[i], placed.rot[i]
-    a = place(placed, j, (p[0] - half * r[0, 2], p[1] - half * r[1, 2], p[2] - half * r[2, 2]))
-    b = place(placed, j, (p[0] + half * r[0, 2], p[1] + half * r[1, 2], p[2] + half * r[2, 2]))
-    return to_world(placed, j, out, _touch_segment(mesh, m, a, b, radius, margin, out, 0, 0))
+    a = point_to_local(placed, j, (p[0] - half * r[0, 2], p[1] - half * r[1, 2], p[2] - half * r[2, 2]))
+    b = point_to_local(placed, j, (p[0] + half * r[0, 2], p[1] + half * r[1, 2], p[2] + half * r[2, 2]))
+    return manifold_to_world(placed, j, out, _touch_segment(mesh, m, a, b, radius, margin, out, 0, 0))
 
 
 @kernel
@@ -36,7 +38,7 @@ def _touch_segment(mesh, m, a, b, radius, margin, out, count, tag):
     node, end = mesh.first_node[m], mesh.first_node[m + 1]
     while node < end:
         if not meets(mesh, node, low, high):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             n, o = face(mesh, t), corner(mesh, t, 0)
@@ -57,11 +59,11 @@ def _touch_segment(mesh, m, a, b, radius, margin, out, count, tag):
 def _pierced(mesh, t, a, b, p, q, n, radius, out, count, tag):
     """The core goes through the face: its lower end is to be lifted out."""
     x = along(a, p / (p - q), sub(b, a))
-    region, _, _, _ = pull(x, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
+    region, _, _, _ = closest_point(x, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
     if region != FACE:
         return count
     low, depth = (b, radius - q) if q < p else (a, radius - p)
-    return add(out, count, along(low, 0.5 * depth - radius, n), n, depth, 8 * t + 6 + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, along(low, 0.5 * depth - radius, n), n, depth, 8 * t + 6 + SPREAD * tag, 1e-6 * radius)
 
 
 @kernel
@@ -95,7 +97,7 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
             return count
         n = times(1.0 / size, d)
     depth = radius - way * size
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * (tag + 2), 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * (tag + 2), 1e-6 * radius)
 
 
 @inline

@@ -4,7 +4,7 @@ Two kinds of points make up the contact of a convex solid with a surface:
 
 - a ridge of the surface inside the solid (ridge.py). Flat and hollow edges are never looked at.
 - a point of the solid (solid.py says which) inside the mesh. Candidates are noted first, each with a bound for its
-  distance from the surface; mesh_hold.py finds out which are inside, and what holds them.
+  distance from the surface; mesh_points_inside.py finds out which are inside, and what holds them.
 
 Few points of the solid are candidates, and few triangles are near it. From a centre outside the mesh no way leads to a
 corner inside but through a triangle, and this one meets the solid: so a corner of a box or hull is a candidate if the
@@ -20,35 +20,19 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.mesh import BORDER, HOLLOW, RIDGE, at, face, gap
-from plant.collide.mesh_hold import hold, note
-from plant.collide.mesh_round import nearest
-from plant.collide.pierce import depth_below, place_in_plane
-from plant.collide.ray import HUGE, ray_mesh
-from plant.collide.ridge import BETWEEN, MANY, START, may_be_next, peak_inside, ridge_inside
-from plant.collide.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
-from plant.collide.triangle import (
-    CORNER,
-    FACE,
-    add,
-    along,
-    behind,
-    dot,
-    into,
-    place,
-    product,
-    pull,
-    sub,
-    times,
-    to_world,
-    unit,
-)
-from plant.collide.triangle import (
-    put as put,
-)
-from plant.collide.vicinity import is_nearest_corner, on_border, outward
-from plant.collide.wide import LEVELS, around, lowest, next_leaf
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_normals import is_nearest_corner, on_border, outward
+from plant.collision.narrowphase.mesh_points_inside import hold, note
+from plant.collision.narrowphase.mesh_round import nearest
+from plant.collision.narrowphase.pierce import depth_below, place_in_plane
+from plant.collision.narrowphase.ray import HUGE, ray_mesh
+from plant.collision.narrowphase.ridge import BETWEEN, MANY, START, may_be_next, peak_inside, ridge_inside
+from plant.collision.shape.bvh8 import LEVELS, around, lowest, next_leaf
+from plant.collision.shape.mesh import BORDER, HOLLOW, RIDGE, at, face, gap
+from plant.collision.shape.solid import CONE, CYLINDER, extent, point, points, reach_of, rim_way
+from plant.collision.shape.triangle import CORNER, FACE, behind, closest_point
+from plant.collision.vec3 import along, cross, dot, from_basis, point_to_local, sub, times, unit, vector_to_local
 
 
 @kernel
@@ -56,7 +40,7 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     """A box, cylinder, cone or hull against a mesh; `hull` is looked at only for a hull."""
     m, kind, size, h = shape.asset[j], shape.kind[i], shape.size[i], shape.asset[i]
     pos, rot = placed.pos[i], placed.rot[i]
-    centre = place(placed, j, (pos[0], pos[1], pos[2]))
+    centre = point_to_local(placed, j, (pos[0], pos[1], pos[2]))
     half = reach_of(kind, size)
     is_near, is_in, n, foot = _middle(mesh, m, centre, (math.sqrt(dot(half, half)) + margin) * (1.0 + 1e-9))
     if not (is_near or is_in):
@@ -64,7 +48,7 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     x, y, z = turned(rot, placed.rot[j])  # the mesh's axes in the frame of the solid
     frame, is_round, count = (centre, x, y, z), kind == CYLINDER or kind == CONE, 0
     if is_near:
-        begin, has_all = put(x, y, z, sub(foot, centre)), is_in and not is_round
+        begin, has_all = from_basis(x, y, z, sub(foot, centre)), is_in and not is_round
         count, is_pierced = _look(kind, size, hull, h, mesh, m, frame, has_all, begin, margin, out, 0, False)
         count = hold(mesh, m, frame, is_round, margin, 0.5 * min(size[0], size[1]), out, count)
         if is_pierced and not any_deep(out, count):
@@ -73,7 +57,7 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
         count = _from_inside(kind, size, hull, h, mesh, m, frame, n, out)
     elif is_near and not any_deep(out, count):
         count = _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count)
-    return to_world(placed, i, out, count)
+    return manifold_to_world(placed, i, out, count)
 
 
 @kernel
@@ -122,13 +106,13 @@ def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, coun
         while met != 0:
             t = first + lowest(met)
             met &= met - 1
-            a = put(x, y, z, sub(at(mesh, mesh.row[t, 0]), centre))
-            b = put(x, y, z, sub(at(mesh, mesh.row[t, 1]), centre))
-            c = put(x, y, z, sub(at(mesh, mesh.row[t, 2]), centre))
+            a = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 0]), centre))
+            b = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 1]), centre))
+            c = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 2]), centre))
             is_far = _is_beside(half, margin, a, b, c)
             if is_far and not is_round:
                 continue
-            n = put(x, y, z, face(mesh, t))
+            n = from_basis(x, y, z, face(mesh, t))
             least, most = extent(kind, size, hull, h, n)
             height = dot(n, a)
             if least - height > margin or most < height:
@@ -145,7 +129,7 @@ def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, coun
                     f, g = (a, b) if k == 0 else (b, c) if k == 1 else (c, a)
                     if _is_beside(half, margin, f, g, g):
                         continue
-                    o = put(x, y, z, face(mesh, u)) if u >= 0 else unit(product(sub(g, f), n))
+                    o = from_basis(x, y, z, face(mesh, u)) if u >= 0 else unit(cross(sub(g, f), n))
                     count, where, d, way = ridge_inside(
                         kind, size, hull, h, f, g, n, o, margin, out, count, 8 * t + k, at_any_cost
                     )
@@ -190,7 +174,7 @@ def _from_inside(kind, size, hull, h, mesh, m, frame, n, out):
     stands for it. Returns how many points there are.
     """
     centre, x, y, z = frame
-    v = put(x, y, z, n)
+    v = from_basis(x, y, z, n)
     u, w = rim_way(v)
     count = 0
     for k in range(points(kind, hull, h)):
@@ -198,12 +182,12 @@ def _from_inside(kind, size, hull, h, mesh, m, frame, n, out):
         there = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
         depth, o = ray_mesh(mesh, m, there, n, HUGE)
         if depth < HUGE and dot(o, n) > 0.0:
-            count = add(out, count, along(p, 0.5 * depth, v), v, depth, k, 0.0)
+            count = add_point(out, count, along(p, 0.5 * depth, v), v, depth, k, 0.0)
     if count == 0:
         up, _ = ray_mesh(mesh, m, centre, n, HUGE)
         depth = up + depth_below(kind, size, hull, h, (0.0, 0.0, 0.0), v)
         if up < HUGE:
-            count = add(out, count, times(up - 0.5 * depth, v), v, depth, MANY - 1, 0.0)
+            count = add_point(out, count, times(up - 0.5 * depth, v), v, depth, MANY - 1, 0.0)
     return count
 
 
@@ -223,16 +207,16 @@ def _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count):
         while met != 0:
             t = first + lowest(met)
             met &= met - 1
-            a = put(x, y, z, sub(at(mesh, mesh.row[t, 0]), centre))
-            b = put(x, y, z, sub(at(mesh, mesh.row[t, 1]), centre))
-            c = put(x, y, z, sub(at(mesh, mesh.row[t, 2]), centre))
+            a = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 0]), centre))
+            b = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 1]), centre))
+            c = from_basis(x, y, z, sub(at(mesh, mesh.row[t, 2]), centre))
             if _is_beside(half, 0.0, a, b, c):
                 continue
-            n = put(x, y, z, face(mesh, t))
+            n = from_basis(x, y, z, face(mesh, t))
             p, below = place_in_plane(kind, size, hull, h, n, dot(n, a))
             if below <= 0.0 or below >= best:
                 continue
-            d, e, f = product(sub(b, a), n), product(sub(c, b), n), product(sub(a, c), n)  # out of its sides
+            d, e, f = cross(sub(b, a), n), cross(sub(c, b), n), cross(sub(a, c), n)  # out of its sides
             over = 5e-10 * min(size[0], size[1])
             u = dot(d, sub(p, a)) > over * _length(d)
             v = dot(e, sub(p, b)) > over * _length(e)
@@ -247,7 +231,7 @@ def _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count):
         way = sub(foot, there)
         depth = math.sqrt(dot(way, way)) + depth_below(kind, size, hull, h, there, normal)
         if depth > 0.0:
-            count = add(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
+            count = add_point(out, count, along(foot, -0.5 * depth, normal), normal, depth, MANY - 1, 0.0)
     return count
 
 
@@ -260,16 +244,16 @@ def _nearest_above(mesh, m, frame, p):
     way = sub((fx, fy, fz), at_p)
     is_in = dot(way, outward(mesh, t, region)) > 0.0 and not on_border(mesh, t, region)
     n = face(mesh, t) if region == FACE else unit(way)
-    return is_in, along(p, math.sqrt(dot(way, way)), put(x, y, z, n)), put(x, y, z, n)
+    return is_in, along(p, math.sqrt(dot(way, way)), from_basis(x, y, z, n)), from_basis(x, y, z, n)
 
 
 @inline
 def turned(a, b):
     """The axes (columns) of the rotation `b` in the axes of the rotation `a`."""
     return (
-        into(a, (b[0, 0], b[1, 0], b[2, 0])),
-        into(a, (b[0, 1], b[1, 1], b[2, 1])),
-        into(a, (b[0, 2], b[1, 2], b[2, 2])),
+        vector_to_local(a, (b[0, 0], b[1, 0], b[2, 0])),
+        vector_to_local(a, (b[0, 1], b[1, 1], b[2, 1])),
+        vector_to_local(a, (b[0, 2], b[1, 2], b[2, 2])),
     )
 
 
@@ -296,7 +280,7 @@ def _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, c
     height, is_round = dot(n, a), kind == CYLINDER or kind == CONE
     beyond = 0.5 * min(size[0], size[1])
     over, near = 1e-9 * beyond, 1e-6 * beyond
-    d, e, f = product(sub(b, a), n), product(sub(c, b), n), product(sub(a, c), n)  # out of its sides
+    d, e, f = cross(sub(b, a), n), cross(sub(c, b), n), cross(sub(a, c), n)  # out of its sides
     du, dv, dw = dot(d, a) + over * _length(d), dot(e, b) + over * _length(e), dot(f, c) + over * _length(f)
     for k in range(points(kind, hull, h)):
         p = point(kind, size, hull, h, k, x, y)
@@ -330,7 +314,7 @@ def _length(a):
 def _goes_through(p, a, b, c, over):
     """Whether the line from the origin, in front of the triangle abc, to `p`, behind it, goes through it or past it by
     no more than a hair's breadth."""
-    u, v, w = product(a, b), product(b, c), product(c, a)
+    u, v, w = cross(a, b), cross(b, c), cross(c, a)
     return dot(u, p) <= over * _length(u) and dot(v, p) <= over * _length(v) and dot(w, p) <= over * _length(w)
 
 
@@ -348,7 +332,7 @@ def _to_hollow(mesh, t, frame, p, a, b, c):
 
     Null if a neighbour is nearer.
     """
-    region, x, y, z = pull(p, a, b, c)
+    region, x, y, z = closest_point(p, a, b, c)
     way = sub((x, y, z), p)
     if region == FACE:
         return 0.0, 0.0, 0.0
@@ -360,6 +344,8 @@ def _to_hollow(mesh, t, frame, p, a, b, c):
         apex = mesh.across[t, k]
         if apex >= 0:
             u, v = (a, b) if k == 0 else (b, c) if k == 1 else (c, a)
-            if not behind(times(-1.0, way), u, v, put(frame[1], frame[2], frame[3], sub(at(mesh, apex), frame[0]))):
+            if not behind(
+                times(-1.0, way), u, v, from_basis(frame[1], frame[2], frame[3], sub(at(mesh, apex), frame[0]))
+            ):
                 return 0.0, 0.0, 0.0
     return way

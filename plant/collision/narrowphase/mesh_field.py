@@ -2,9 +2,10 @@
 
 As for two meshes (mesh_mesh.py), with the cells of the field in place of a tree: a box of the mesh looks up the samples
 below it and is passed over if it lies above all of them or below all of them. Triangles that cross give regions of
-contact (crossing.py); the samples inside a region are those of its rectangle, at most SIDE along each axis. If
-none cross, the nearest pair within the margin is listed, and corners about it, against the triangle right below
-them. A mesh that lies wholly under the surface is lifted out along the normals of the triangles above its corners.
+contact (surface_intersection.py); the samples inside a region are those of its rectangle, at most SIDE along each
+axis. If none cross, the nearest pair within the margin is listed, and corners about it, against the triangle right
+below them. A mesh that lies wholly under the surface is lifted out along the normals of the triangles above its
+corners.
 
 Limits: a contour that leaves the field over its border is open, and its plane is rough.
 """
@@ -13,8 +14,35 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.crossing import (
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import below, cells, corner_of, is_peak, sample, triangle
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_convex import turned
+from plant.collision.narrowphase.mesh_gap import (
+    SLAB,
+    TOUCH,
+    between_triangles,
+    is_new,
+    loose_gap,
+    name_of,
+    pair_of,
+    slab,
+)
+from plant.collision.narrowphase.mesh_normals import outward
+from plant.collision.narrowphase.node_pair import box_there, first_box, is_leaf
+from plant.collision.narrowphase.ray import HUGE, through_field
+from plant.collision.narrowphase.region import (
+    DEEPER,
+    LOWEST,
+    NEAR,
+    list_centre,
+    list_side,
+    list_vertex,
+    most,
+    out_of_mesh,
+    reach_of,
+)
+from plant.collision.narrowphase.surface_intersection import (
     EVEN,
     LOOSE,
     SPOTS,
@@ -31,15 +59,9 @@ from plant.collide.crossing import (
     moved,
     within,
 )
-from plant.collide.field import below, cells, corner_of, is_peak, sample, triangle
-from plant.collide.mesh import COUNT, FIRST, RIGHT, SKIP, at, corner, face
-from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import SLAB, TOUCH, between_triangles, is_new, loose_gap, name_of, pair_of, slab
-from plant.collide.node_pair import box_there, first_box, is_leaf
-from plant.collide.ray import HUGE, through_field
-from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, list_vertex, most, out_of_mesh, reach_of
-from plant.collide.triangle import CORNER, add, along, dot, place, product, pull, sub, to_world, unit
-from plant.collide.vicinity import outward
+from plant.collision.shape.mesh import COUNT, FIRST, RIGHT, SKIP_TO, at, corner, face
+from plant.collision.shape.triangle import CORNER, closest_point
+from plant.collision.vec3 import along, cross, dot, from_basis, point_to_local, sub, unit
 
 SIDE = 32  # samples looked at along each axis of a region
 FEW = 256  # cells below a box that are looked at before its branches are
@@ -49,7 +71,7 @@ FEW = 256  # cells below a box that are looked at before its branches are
 def mesh_field(shape, placed, mesh, field, work, i, j, margin, out):
     """Mesh i against field j; `work` is a Crossing."""
     p = placed.pos[i]
-    o = place(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
+    o = point_to_local(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, f = shape.asset[i], shape.asset[j]
     n, t, u = _walk(mesh, field, work, m, f, o, x, y, z, min(margin, _first_gap(mesh, field, m, f, o, x, y, z)))
@@ -63,7 +85,7 @@ def mesh_field(shape, placed, mesh, field, work, i, j, margin, out):
         count = _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out)
     else:
         count = _under(mesh, field, work, m, f, o, x, y, z, out)
-    return to_world(placed, j, out, count)
+    return manifold_to_world(placed, j, out, count)
 
 
 @inline
@@ -81,7 +103,7 @@ def _surface(field, f, p):
     if cx < 0:
         return False, False, math.inf, (0.0, 0.0, 1.0)
     a, b, c = triangle(field, f, cx, cy, ck)
-    n = unit(product(sub(b, a), sub(c, a)))
+    n = unit(cross(sub(b, a), sub(c, a)))
     return True, is_under, dot(sub(p, a), n), n
 
 
@@ -131,7 +153,7 @@ def _walk(mesh, field, work, m, f, o, x, y, z, reach):
         low, high = _span(mesh, node, o, x, y, z)
         x0, y0, x1, y1 = cells(field, f, low[0] - reach, low[1] - reach, high[0] + reach, high[1] + reach)
         if x1 <= x0 or y1 <= y0 or _all_off(field, f, x0, y0, x1, y1, low[2] - reach, high[2] + reach):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             n, reach, best_t, best_u = _over_cells(mesh, field, work, f, t, o, x, y, z, n, reach, best_t, best_u)
@@ -159,7 +181,7 @@ def _over_cells(mesh, field, work, f, t, o, x, y, z, n, reach, best_t, best_u):
     a = moved(o, x, y, z, corner(mesh, t, 0))
     b = moved(o, x, y, z, corner(mesh, t, 1))
     c = moved(o, x, y, z, corner(mesh, t, 2))
-    k = put(x, y, z, face(mesh, t))
+    k = from_basis(x, y, z, face(mesh, t))
     low, high = min(a[2], b[2], c[2]), max(a[2], b[2], c[2])
     x0, y0, x1, y1 = cells(
         field,
@@ -177,7 +199,7 @@ def _over_cells(mesh, field, work, f, t, o, x, y, z, n, reach, best_t, best_u):
                 continue
             for half in range(2):
                 e, g = (r, s) if half == 0 else (s, w)
-                m = unit(product(sub(e, p), sub(g, p)))
+                m = unit(cross(sub(e, p), sub(g, p)))
                 level = dot(m, p)
                 ha, hb, hc = dot(m, a) - level, dot(m, b) - level, dot(m, c) - level
                 if min(ha, hb, hc) > reach or max(ha, hb, hc) < -reach:
@@ -193,7 +215,7 @@ def _over_cells(mesh, field, work, f, t, o, x, y, z, n, reach, best_t, best_u):
                 elif at_i >= 0:
                     d = sub(p_i, p_j)
                     from_above = dot(d, m) >= 0.0 and not below(field, f, p_i)[0]
-                    if from_above and dot(d, put(x, y, z, outward(mesh, t, at_i))) <= 0.0:
+                    if from_above and dot(d, from_basis(x, y, z, outward(mesh, t, at_i))) <= 0.0:
                         reach, best_t, best_u = math.sqrt(square), t, u
     return n, reach, best_t, best_u
 
@@ -288,7 +310,7 @@ def _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count):
         gap, middle, n = loose_gap(mesh, work, spot, 1, m, o, x, y, z, margin)
         name = work.name[spot]
         if gap <= margin and is_peak(field, f, name // field.ny[f], name % field.ny[f], n):
-            count = add(out, count, middle, n, -gap, 8 * name + 1, 1e-6 * margin)
+            count = add_point(out, count, middle, n, -gap, 8 * name + 1, 1e-6 * margin)
     return count
 
 
@@ -332,12 +354,12 @@ def _list_above(field, work, f, margin, out, count):
         if is_under or cx < 0 or not is_new(work, spot):
             continue
         a, b, c = triangle(field, f, cx, cy, ck)
-        _, fx, fy, fz = pull(p, a, b, c)
+        _, fx, fy, fz = closest_point(p, a, b, c)
         d = sub(p, (fx, fy, fz))
         gap = math.sqrt(dot(d, d))
         if gap <= margin:
-            n = unit(d) if gap > TOUCH * margin else unit(product(sub(b, a), sub(c, a)))
-            count = add(out, count, along(p, -0.5 * gap, n), n, -gap, 8 * work.name[spot], 1e-6 * margin)
+            n = unit(d) if gap > TOUCH * margin else unit(cross(sub(b, a), sub(c, a)))
+            count = add_point(out, count, along(p, -0.5 * gap, n), n, -gap, 8 * work.name[spot], 1e-6 * margin)
     return count
 
 
@@ -358,12 +380,12 @@ def _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out):
     )
     d = sub(p, q)
     size = math.sqrt(dot(d, d))
-    normal = unit(d) if size > TOUCH * margin else unit(product(sub(b, a), sub(c, a)))
+    normal = unit(d) if size > TOUCH * margin else unit(cross(sub(b, a), sub(c, a)))
     name = -1
     if at_j >= CORNER:
         vx, vy = corner_of(cx, cy, ck, at_j - CORNER)
         name = vx * ny + vy
-    count = add(out, 0, along(q, 0.5, d), normal, -size, name_of(mesh, t, name, at_i), 0.0)
+    count = add_point(out, 0, along(q, 0.5, d), normal, -size, name_of(mesh, t, name, at_i), 0.0)
     forget(work, 0)
     forget(work, 1)
     wide, long = (field.nx[f] - 1) * field.step[f, 0], (ny - 1) * field.step[f, 1]

@@ -1,4 +1,4 @@
-"""Meshes a little apart: their nearest points, and a few more about them that may touch next.
+"""Meshes with a small gap between them: their closest points, and a few more nearby that may touch next.
 
 A fast body must be held before it is inside another, so points are listed across a gap too. The nearest points of
 two surfaces lie on a corner and a face or on two edges of a pair of triangles; the pair comes from the search of
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.crossing import LOOSE, across, cut, forget, keep_low, moved, splits
-from plant.collide.mesh import COUNT, FIRST, SKIP, corner
-from plant.collide.mesh_capsule import between
-from plant.collide.mesh_convex import put
-from plant.collide.mesh_round import nearest
-from plant.collide.node_pair import apart, first_box, second_box
-from plant.collide.triangle import CORNER, EDGE, add, along, dot, pull, sub, times, unit
-from plant.collide.vicinity import outward
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point
+from plant.collision.narrowphase.mesh_capsule import between
+from plant.collision.narrowphase.mesh_normals import outward
+from plant.collision.narrowphase.mesh_round import nearest
+from plant.collision.narrowphase.node_pair import apart, first_box, second_box
+from plant.collision.narrowphase.surface_intersection import LOOSE, across, cut, forget, keep_low, moved, splits
+from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO, corner
+from plant.collision.shape.triangle import CORNER, EDGE, closest_point
+from plant.collision.vec3 import along, dot, from_basis, sub, times, unit
 
 SLAB = 1.0  # of what the margin leaves beyond the nearest points: all that may touch as long as the other is flat
 TOUCH = 1e-9  # of the margin: the way between nearer points is rounding, the surface knows the normal
@@ -30,16 +31,17 @@ TOUCH = 1e-9  # of the margin: the way between nearer points is rounding, the su
 @kernel
 def between_triangles(a, b, c, q, e, f, limit):
     """Square of the distance of the triangles abc and qef, which do not cross, if less than `limit`; the regions in
-    which the nearest points lie (see triangle.py), and the points. The first region is -1 if they are further apart."""
+    which the nearest points lie (see shape/triangle.py), and the points. The first region is -1 if they are further
+    apart."""
     best, at_i, at_j, p_i, p_j = limit, -1, -1, a, q
     for k in range(3):
         p = a if k == 0 else b if k == 1 else c
-        region, px, py, pz = pull(p, q, e, f)
+        region, px, py, pz = closest_point(p, q, e, f)
         d = sub(p, (px, py, pz))
         if dot(d, d) < best:
             best, at_i, at_j, p_i, p_j = dot(d, d), CORNER + k, region, p, (px, py, pz)
         p = q if k == 0 else e if k == 1 else f
-        region, px, py, pz = pull(p, a, b, c)
+        region, px, py, pz = closest_point(p, a, b, c)
         d = sub(p, (px, py, pz))
         if dot(d, d) < best:
             best, at_i, at_j, p_i, p_j = dot(d, d), region, CORNER + k, (px, py, pz), p
@@ -103,7 +105,7 @@ def list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out):
     size = math.sqrt(dot(d, d))
     normal = unit(d) if size > TOUCH * margin else unit(outward(mesh, u, at_j))
     name = name_of(mesh, t, mesh.triangle[u, at_j - CORNER] if at_j >= CORNER else -1, at_i)
-    count = add(out, 0, along(q, 0.5, d), normal, -size, name, 0.0)
+    count = add_point(out, 0, along(q, 0.5, d), normal, -size, name, 0.0)
     forget(work, 0)
     forget(work, 1)
     a, b = mesh.first_node[m], mesh.first_node[w]
@@ -124,7 +126,7 @@ def slab(mesh, work, side, root, box, normal, origin, thick, o, x, y, z, margin)
     if side == 0:
         n, level = (dot(normal, x), dot(normal, y), dot(normal, z)), level - dot(normal, o)
     u, v = across(normal)
-    node, end = root, mesh.link[root, SKIP]
+    node, end = root, mesh.link[root, SKIP_TO]
     while node < end:
         q = mesh.box[node]
         radius = 0.5 * (abs(n[0]) * (q[3] - q[0]) + abs(n[1]) * (q[4] - q[1]) + abs(n[2]) * (q[5] - q[2]))
@@ -134,7 +136,7 @@ def slab(mesh, work, side, root, box, normal, origin, thick, o, x, y, z, margin)
         else:
             gap = apart(box, second_box(mesh, node, x, y, z), x, y, z)
         if abs(height) > radius + thick or gap > margin:
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             for k in range(3):
@@ -164,7 +166,7 @@ def list_loose(mesh, work, side, asset, o, x, y, z, margin, out, count):
     for spot in range(LOOSE + 4 * side, LOOSE + 4 * side + 4):
         gap, middle, n = loose_gap(mesh, work, spot, side, asset, o, x, y, z, margin)
         if gap <= margin:
-            count = add(out, count, middle, n, -gap, 8 * work.name[spot] + side, 1e-6 * margin)
+            count = add_point(out, count, middle, n, -gap, 8 * work.name[spot] + side, 1e-6 * margin)
     return count
 
 
@@ -187,6 +189,6 @@ def loose_gap(mesh, work, spot, side, asset, o, x, y, z, margin):
     size = math.sqrt(dot(d, d))
     n = unit(d) if size > TOUCH * margin else unit(n)
     if side == 1:
-        n = put(x, y, z, n)
+        n = from_basis(x, y, z, n)
     middle = along(p, -0.5 * size, n)
     return size, middle, n if side == 0 else times(-1.0, n)

@@ -1,4 +1,4 @@
-"""A mesh that is wholly inside another, closed one: no surfaces cross, and no face of one looks at the other.
+"""A mesh that is wholly inside another, closed one: the surfaces do not intersect, and it is pushed out as a whole.
 
 It is pushed out the way on which its middle (or, if that is outside, its first vertex) is nearest to the surface. Its
 vertices that are furthest across that way, and the deepest, are listed with what each has to go.
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.crossing import SPOTS, across, forget, keep, moved
-from plant.collide.mesh import at, face, gap
-from plant.collide.mesh_round import nearest
-from plant.collide.ray import HUGE, ray_mesh
-from plant.collide.triangle import FACE, add, along, dot, put, sub, times, unit
-from plant.collide.vicinity import outward
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point
+from plant.collision.narrowphase.mesh_normals import outward
+from plant.collision.narrowphase.mesh_round import nearest
+from plant.collision.narrowphase.ray import HUGE, ray_mesh
+from plant.collision.narrowphase.surface_intersection import SPOTS, across, forget, keep, moved
+from plant.collision.shape.mesh import at, face, gap
+from plant.collision.shape.triangle import FACE
+from plant.collision.vec3 import along, dot, from_basis, sub, times, unit
 
 TIE = 1e-6  # of two vertices as far across as each other the deeper one is listed
 
@@ -50,14 +52,14 @@ def list_middle(mesh, m, w, o, x, y, z, out):
         is_in, n = _to_surface(mesh, outer, p)
         if not is_in or not _to_surface(mesh, inner, here)[0]:
             continue
-        down = (-dot(n, x), -dot(n, y), -dot(n, z)) if side == 0 else times(-1.0, put(x, y, z, n))
+        down = (-dot(n, x), -dot(n, y), -dot(n, z)) if side == 0 else times(-1.0, from_basis(x, y, z, n))
         above, _ = ray_mesh(mesh, outer, p, n, HUGE)
         below, _ = ray_mesh(mesh, inner, here, down, HUGE)
         if above < HUGE and below < HUGE:
             middle, normal = along(p, 0.5 * (above - below), n), n
             if side == 1:
                 middle, normal = moved(o, x, y, z, middle), down
-            return add(out, 0, middle, normal, above + below, 8 * mesh.first_vertex[inner] + side, 0.0)
+            return add_point(out, 0, middle, normal, above + below, 8 * mesh.first_vertex[inner] + side, 0.0)
     return 0
 
 
@@ -113,6 +115,6 @@ def _list(mesh, work, inner, outer, side, o, x, y, z, n, out):
             continue
         middle, normal = along(p, 0.5 * depth, n), n
         if side == 1:
-            middle, normal = moved(o, x, y, z, middle), times(-1.0, put(x, y, z, n))
-        count = add(out, count, middle, normal, depth, 8 * work.name[spot] + side, 1e-9)
+            middle, normal = moved(o, x, y, z, middle), times(-1.0, from_basis(x, y, z, n))
+        count = add_point(out, count, middle, normal, depth, 8 * work.name[spot] + side, 1e-9)
     return count

@@ -1,13 +1,13 @@
-"""Meshes against meshes: where their surfaces cross, and how near they are if they do not.
+"""Meshes against meshes: where their surfaces intersect, and how near they are if they do not.
 
 Both trees are walked together, once, down the nearer pair of boxes first; of two boxes within reach of each other the
 larger is opened (Luaces 4.6.1). The walk ends at nodes of up to eight triangles, whose own boxes the wide tree has side
-by side (wide.py): each triangle of one node is tested against those of the other all at once, and where boxes meet
+by side (bvh8.py): each triangle of one node is tested against those of the other all at once, and where boxes meet
 there is a pair. It is put aside if one lies further than the reach on one side of the plane of the other. If both are
-on both sides, they may cross; if they do, the reach is 0 from then on, and the contact is that of crossing.py.
-Otherwise their distance is worked out, and the reach becomes the least yet, so that the walk ends with the nearest
-pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be wholly inside the other
-(mesh_inside.py).
+on both sides, they may cross; if they do, the reach is 0 from then on, and the contact is that of
+surface_intersection.py. Otherwise their distance is worked out, and the reach becomes the least yet, so that the walk
+ends with the nearest pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be
+wholly inside the other (mesh_inside.py).
 
 Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
 no vertex is inside: all depths are 0. Then all is asked again with one mesh put aside by a millionth of its size, askew
@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.crossing import EVEN, contour, inside, is_hole, join, moved, put_back
-from plant.collide.mesh import RIGHT, corner, face
-from plant.collide.mesh_convex import put, turned
-from plant.collide.mesh_gap import TOUCH, list_gap, list_loose, pair_of
-from plant.collide.mesh_inside import list_inside, list_middle
-from plant.collide.node_pair import ALIKE, apart, first_box, first_of, girth, is_low, push, second_box
-from plant.collide.region import DEEPER, LOWEST, NEAR, list_centre, list_side, most, out_of_mesh
-from plant.collide.triangle import along, dot, place, sub, to_world
-from plant.collide.vicinity import on_border, outward
-from plant.collide.wide import around, lowest, met_of
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import manifold_to_world
+from plant.collision.narrowphase.mesh_convex import turned
+from plant.collision.narrowphase.mesh_gap import TOUCH, list_gap, list_loose, pair_of
+from plant.collision.narrowphase.mesh_inside import list_inside, list_middle
+from plant.collision.narrowphase.mesh_normals import on_border, outward
+from plant.collision.narrowphase.node_pair import ALIKE, apart, first_box, first_of, girth, is_low, push, second_box
+from plant.collision.narrowphase.region import DEEPER, LOWEST, NEAR, list_centre, list_side, most, out_of_mesh
+from plant.collision.narrowphase.surface_intersection import EVEN, contour, inside, is_hole, join, moved, put_back
+from plant.collision.shape.bvh8 import around, lowest, met_of
+from plant.collision.shape.mesh import RIGHT, corner, face
+from plant.collision.vec3 import along, dot, from_basis, point_to_local, sub
 
 ASIDE = 1e-6  # of the size of the smaller mesh: how far one is put aside where faces lie in each other
 
@@ -37,7 +38,7 @@ ASIDE = 1e-6  # of the size of the smaller mesh: how far one is put aside where 
 def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
     """Mesh i against mesh j; `work` is a Crossing."""
     p = placed.pos[i]
-    o = place(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
+    o = point_to_local(placed, j, (p[0], p[1], p[2]))  # the frame of i in that of j
     x, y, z = turned(placed.rot[j], placed.rot[i])
     m, w = shape.asset[i], shape.asset[j]
     s = ASIDE * min(girth(mesh, mesh.first_node[m]), girth(mesh, mesh.first_node[w]))
@@ -62,7 +63,7 @@ def mesh_mesh(shape, placed, mesh, work, i, j, margin, out):
             count = within if within > 0 else count
     if _deepest(out, count) < -margin:
         return 0
-    return to_world(placed, j, out, count)
+    return manifold_to_world(placed, j, out, count)
 
 
 @inline
@@ -206,7 +207,7 @@ def _leaves(mesh, work, m, w, node, other, o, x, y, z, n, reach, touch, best_t, 
         c = moved(o, x, y, z, corner(mesh, t, 2))
         low = min(a[0], b[0], c[0]) - reach, min(a[1], b[1], c[1]) - reach, min(a[2], b[2], c[2]) - reach
         high = max(a[0], b[0], c[0]) + reach, max(a[1], b[1], c[1]) + reach, max(a[2], b[2], c[2]) + reach
-        columns, k = met_of(mesh, w, second, around(low, high)), put(x, y, z, face(mesh, t))
+        columns, k = met_of(mesh, w, second, around(low, high)), from_basis(x, y, z, face(mesh, t))
         while columns != 0:
             u = second + lowest(columns)
             columns &= columns - 1
@@ -225,7 +226,7 @@ def _leaves(mesh, work, m, w, node, other, o, x, y, z, n, reach, touch, best_t, 
                 n, reach = new, 0.0
             elif at_i >= 0:
                 d = sub(p_i, p_j)
-                out_i, out_j = put(x, y, z, outward(mesh, t, at_i)), outward(mesh, u, at_j)
+                out_i, out_j = from_basis(x, y, z, outward(mesh, t, at_i)), outward(mesh, u, at_j)
                 if dot(d, out_j) >= -touch and dot(d, out_i) <= touch:
                     reach, best_t, best_u = math.sqrt(square), t, u
                 elif not (on_border(mesh, t, at_i) or on_border(mesh, u, at_j)):  # over a border there is no behind

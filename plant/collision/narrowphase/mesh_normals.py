@@ -1,15 +1,16 @@
-"""What surrounds a place on a mesh: outward normals of faces, edges and corners, borders, and who else is near.
+"""The neighbourhood of a place on a mesh: outward normals, borders, and which other triangles are near.
 
-A place is a triangle and a region of it: its face, one of its edges, one of its corners (see `triangle`).
+A place is a triangle and a region of it: its face, one of its edges, one of its corners (see shape/triangle.py).
 """
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.mesh import at, corner, face
-from plant.collide.triangle import CORNER, FACE, behind, dot, sub, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.shape.mesh import at, corner, face
+from plant.collision.shape.triangle import CORNER, FACE, behind
+from plant.collision.vec3 import dot, sub, unit
 
 
 @inline

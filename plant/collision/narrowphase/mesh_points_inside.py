@@ -1,4 +1,4 @@
-"""Points of a convex solid inside a mesh: noted as candidates first, then held by the faces that are nearest to them.
+"""Points of a convex solid inside a mesh: first collected as candidates, then assigned to the nearest faces.
 
 A point is inside where the nearest point of the whole surface says so: by the face's normal there, the sum of two
 faces' on an edge, the mean by angles at a vertex. One that is inside is held by the face that it is nearest to and by
@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.mesh import HOLLOW, RIDGE, corner, face
-from plant.collide.mesh_round import nearest
-from plant.collide.ray import ray_mesh
-from plant.collide.ridge import MANY, SAME
-from plant.collide.triangle import CORNER, FACE, FEATURES, add, along, dot, put, sub, times
-from plant.collide.vicinity import on_border, outward
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import FEATURES, add_point
+from plant.collision.narrowphase.mesh_normals import on_border, outward
+from plant.collision.narrowphase.mesh_round import nearest
+from plant.collision.narrowphase.ray import ray_mesh
+from plant.collision.narrowphase.ridge import MANY, SAME
+from plant.collision.shape.mesh import HOLLOW, RIDGE, corner, face
+from plant.collision.shape.triangle import CORNER, FACE
+from plant.collision.vec3 import along, dot, from_basis, sub, times
 
 ALIKE = 0.985  # cosine between faces that count as one where they hold a point
 ROUND = 64  # faces about a corner that are looked at
@@ -58,7 +60,7 @@ def note(out, count, p, way, depth, k, is_beyond, near):
             return count
     if name >= MANY:
         return count
-    after = add(out, count, middle, way, depth, name, 0.0)
+    after = add_point(out, count, middle, way, depth, name, 0.0)
     if is_beyond and after > count:
         out.feature[count] = -1 - name
     return after
@@ -143,7 +145,7 @@ def _hold_one(mesh, m, frame, p, q, is_round, margin, near, out, count):
             if _below(mesh, u, there) > deep:
                 best, deep = u, _below(mesh, u, there)
     n = face(mesh, best)
-    v = put(x, y, z, n)
+    v = from_basis(x, y, z, n)
     _write(out, q, along(p, 0.5 * deep, v), v, deep, name)
     u = t
     for k in range(around):
@@ -154,9 +156,9 @@ def _hold_one(mesh, m, frame, p, q, is_round, margin, near, out, count):
             continue
         less = _below(mesh, u, there)
         if less > 0.0:
-            v = put(x, y, z, face(mesh, u))
+            v = from_basis(x, y, z, face(mesh, u))
             other = MANY + (SAME * u + name % SAME) % (FEATURES - MANY)
-            count = add(out, count, along(p, 0.5 * less, v), v, less, other, 1e-6 * near)
+            count = add_point(out, count, along(p, 0.5 * less, v), v, less, other, 1e-6 * near)
     return count
 
 
@@ -199,13 +201,13 @@ def _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, is_through
             depth, close = -(far - s) * dot(n, way), 1e-6 * far
             if nearest(mesh, m, along(there, depth, n), close * close)[0] < 0:  # the wall ends before that
                 n, depth = times(-1.0, way), far - s
-            v = put(x, y, z, n)
+            v = from_basis(x, y, z, n)
             _write(out, q, along(p, 0.5 * depth, v), v, depth, name)
             return
     if region == FACE or (region < CORNER and mesh.edge[t, region - 1] != RIDGE):
         depth = _below(mesh, t, there)
         if -margin <= depth <= 0.0:
-            v = put(x, y, z, face(mesh, t))
+            v = from_basis(x, y, z, face(mesh, t))
             _write(out, q, along(p, 0.5 * depth, v), v, depth, name)
 
 

@@ -1,4 +1,4 @@
-"""Spheres against meshes, which capsules, tori and links are made of.
+"""Spheres against meshes; capsules, tori and links use the same tests.
 
 A round shape is a core (a point, a segment, a curve) with a radius. A contact is a local minimum of the distance from
 the core to the surface, so a sphere in a corner has two points and one on a ridge has one. Whether
@@ -13,25 +13,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.mesh import COUNT, FIRST, RIGHT, at, corner, gap
-from plant.collide.triangle import (
-    CORNER,
-    FACE,
-    add,
-    along,
-    behind,
-    dot,
-    place,
-    product,
-    pull,
-    sub,
-    times,
-    to_world,
-    unit,
-)
-from plant.collide.vicinity import goes_along, is_nearest_corner, normal_there, on_border
-from plant.collide.wide import LEVELS, around, lowest, next_leaf
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point, manifold_to_world
+from plant.collision.narrowphase.mesh_normals import goes_along, is_nearest_corner, normal_there, on_border
+from plant.collision.shape.bvh8 import LEVELS, around, lowest, next_leaf
+from plant.collision.shape.mesh import COUNT, FIRST, RIGHT, at, corner, gap
+from plant.collision.shape.triangle import CORNER, FACE, behind, closest_point
+from plant.collision.vec3 import along, cross, dot, point_to_local, sub, times, unit
 
 SPREAD = 349525  # keeps the features of several spheres of one shape apart
 
@@ -40,8 +28,8 @@ SPREAD = 349525  # keeps the features of several spheres of one shape apart
 def sphere_mesh(shape, placed, mesh, i, j, margin, out):
     """A sphere against a mesh."""
     p = placed.pos[i]
-    c = place(placed, j, (p[0], p[1], p[2]))
-    return to_world(placed, j, out, touch_ball(mesh, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
+    c = point_to_local(placed, j, (p[0], p[1], p[2]))
+    return manifold_to_world(placed, j, out, touch_ball(mesh, shape.asset[j], c, shape.size[i, 0], margin, out, 0, 0))
 
 
 @kernel
@@ -60,7 +48,7 @@ def touch_ball(mesh, m, c, radius, margin, out, count, tag):
             t = first + lowest(met)
             met &= met - 1
             p, q, r = at(mesh, mesh.row[t, 0]), at(mesh, mesh.row[t, 1]), at(mesh, mesh.row[t, 2])
-            region, x, y, z = pull(c, p, q, r)
+            region, x, y, z = closest_point(c, p, q, r)
             d = sub(c, (x, y, z))
             square = dot(d, d)
             if square > limit:
@@ -68,7 +56,7 @@ def touch_ball(mesh, m, c, radius, margin, out, count, tag):
             if square < best:
                 best, owner, where, foot, outside = square, t, region, (x, y, z), False
             if region == FACE:
-                n = unit(product(sub(q, p), sub(r, p)))  # as it is in mesh.normal, which would have to be waited for
+                n = unit(cross(sub(q, p), sub(r, p)))  # as it is in mesh.normal, which would have to be waited for
                 if dot(d, n) >= 0.0:
                     count = _above_face(t, (x, y, z), dot(d, n), n, radius, out, count, tag)
                     outside = outside or t == owner
@@ -84,7 +72,7 @@ def touch_ball(mesh, m, c, radius, margin, out, count, tag):
 @inline
 def _above_face(t, foot, height, n, radius, out, count, tag):
     depth = radius - height
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, 8 * t + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, 8 * t + SPREAD * tag, 1e-6 * radius)
 
 
 @inline
@@ -115,7 +103,7 @@ def _above_edge(mesh, t, region, foot, d, radius, out, count, tag):
     if size > 1e-9 * radius:
         n = times(1.0 / size, d)
     depth = radius - size
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
 
 
 @kernel
@@ -128,7 +116,7 @@ def _below(mesh, t, region, foot, d, radius, out, count, tag):
     if region != FACE and size > 1e-9 * radius:
         n = times(-1.0 / size, d)
     depth = radius + size
-    return add(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
+    return add_point(out, count, along(foot, -0.5 * depth, n), n, depth, feature + SPREAD * tag, 1e-6 * radius)
 
 
 @kernel
@@ -162,7 +150,7 @@ def nearest(mesh, m, c, limit):
                 continue
         else:
             for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
-                region, x, y, z = pull(c, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
+                region, x, y, z = closest_point(c, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
                 d = sub(c, (x, y, z))
                 square = dot(d, d)
                 if square < best:

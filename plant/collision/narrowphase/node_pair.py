@@ -1,14 +1,15 @@
-"""Pairs of nodes of two trees of boxes, each parallel to the axes of its own mesh: how far apart they are at least.
+"""Pairs of nodes of two BVHs: a lower bound of the distance between their boxes.
 
-A walk through two trees asks this a thousand times, so what depends on one box alone is worked out once for all pairs
-that it is in. Everything is in the frame of the second mesh; o is the origin and x, y, z are the axes of the first.
-Sums and widths of a box are twice its centre and half lengths, so all is kept twice as large.
+Boxes are parallel to the axes of their own mesh. A walk through two trees asks for this bound a thousand times, so what
+depends on one box alone is worked out once for all pairs that it is in. Everything is in the frame of the second mesh;
+o is the origin and x, y, z are the axes of the first. Sums and widths of a box are twice its centre and half lengths,
+so all is kept twice as large.
 """
 
 from __future__ import annotations
 
-from hilnode.jit import inline
-from plant.collide.mesh import COUNT, FIRST
+from hilnode.core.jit import inline
+from plant.collision.shape.mesh import COUNT, FIRST
 
 ALIKE = 2.0  # two boxes that differ in size by less are both opened at once
 
@@ -28,7 +29,7 @@ def is_leaf(mesh, node):
 
 @inline
 def is_low(mesh, node):
-    """Whether a node is a leaf or has two: then all its triangles are in one leaf of the wide tree (wide.py)."""
+    """Whether a node is a leaf or has two: then all its triangles are in one leaf of the wide tree (bvh8.py)."""
     return mesh.link[node, COUNT] > 0 or mesh.link[node + 1, COUNT] > 0
 
 

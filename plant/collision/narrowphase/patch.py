@@ -1,4 +1,4 @@
-"""Where two convex shapes touch in more than one point: their touching faces, clipped against each other.
+"""Contact patches of two convex shapes: their touching faces, clipped against each other.
 
 Each shape gives the polygon that faces the other: a face of a box or hull, eight points of the round end of a cylinder
 or cone, or the straight line that touches on the side of a cylinder, cone or capsule. Both are looked at along the
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.gjk import SIDES
-from plant.collide.model import POINTS
-from plant.collide.support import BOX, CAPSULE, CYLINDER, HULL, climb, radius
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import POINTS
+from plant.collision.narrowphase.gjk import SIDES
+from plant.collision.shape.support import BOX, CAPSULE, CYLINDER, HULL, climb, radius
 
 ROOM = 2 * SIDES  # corners of a clipped polygon; also the first row of the next polygon in the scratch
 RING = 8  # corners that stand for a round face

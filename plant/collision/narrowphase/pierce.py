@@ -1,4 +1,4 @@
-"""Faces of a surface that a solid goes through like a peg: none of its points is inside, and no ridge is inside it.
+"""Faces of a surface that a solid pierces like a peg, with none of its points inside and no convex edge inside it.
 
 The plane of such a face cuts the solid, so the line from the solid's centre to its lowest point over the face, or its
 highest, goes through that plane inside the solid. Where no ridge and no border of the surface is inside the solid, all
@@ -9,10 +9,10 @@ above it.
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.collide.ridge import way_out
-from plant.collide.solid import BOX, HULL, point, points, rim_way
-from plant.collide.triangle import dot, times
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.ridge import way_out
+from plant.collision.shape.solid import BOX, HULL, point, points, rim_way
+from plant.collision.vec3 import dot, times
 
 EVEN = 1e-9  # of the size of a solid: of two points as low as each other the first counts
 

@@ -1,10 +1,10 @@
-"""A mesh on a plane: its lowest corners, found through the tree of boxes."""
+"""A mesh on a plane: its lowest vertices, found through the BVH."""
 
 from __future__ import annotations
 
-from hilnode.jit import kernel
-from plant.collide.mesh import COUNT, FIRST, SKIP
-from plant.collide.model import POINTS
+from hilnode.core.jit import kernel
+from plant.collision.model import POINTS
+from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO
 
 FEATURES = (1 << 20) - 1
 
@@ -27,7 +27,7 @@ def plane_mesh(shape, placed, mesh, i, j, margin, out):
         lowest = above + min(lx * box[node, 0], lx * box[node, 3])
         lowest += min(ly * box[node, 1], ly * box[node, 4]) + min(lz * box[node, 2], lz * box[node, 5])
         if -lowest <= least:
-            node = link[node, SKIP]
+            node = link[node, SKIP_TO]
             continue
         for t in range(link[node, FIRST], link[node, FIRST] + link[node, COUNT]):
             for k in range(3):

@@ -1,4 +1,4 @@
-"""A ray against one shape of every kind: how far, and the normal there (cast.py: against all of a scene).
+"""A ray against one shape of any kind: distance and normal of the hit (cast.py: against the whole scene).
 
 Directions are unit vectors. A ray that starts inside a solid (or below a height field) hits it at distance 0 with the
 normal against the ray. A mesh is a surface: it is hit from both sides, and the normal is the triangle's own.
@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.field import below, sample
-from plant.collide.mesh import COUNT, FIRST, RIGHT, corner
-from plant.collide.model import Kind
-from plant.collide.solid import signed
-from plant.collide.torus_ray import ray_torus
-from plant.collide.triangle import along, dot, into, out_of, place, product, sub, times, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
+from plant.collision.narrowphase.field import below, sample
+from plant.collision.narrowphase.torus_ray import ray_torus
+from plant.collision.shape.mesh import COUNT, FIRST, RIGHT, corner
+from plant.collision.shape.solid import signed
+from plant.collision.vec3 import along, cross, dot, point_to_local, sub, times, unit, vector_to_local, vector_to_world
 
 SPHERE, CAPSULE, BOX, CYLINDER = int(Kind.SPHERE), int(Kind.CAPSULE), int(Kind.BOX), int(Kind.CYLINDER)
 CONE, HULL, PLANE, TORUS = int(Kind.CONE), int(Kind.HULL), int(Kind.PLANE), int(Kind.TORUS)
@@ -33,7 +33,7 @@ MARCH = 256  # steps towards a link, at most
 def ray_shape(shape, placed, hull, mesh, field, s, origin, direction, far):
     """Distance to shape `s` (inf or at least `far` = not hit) and the outward normal, world axes."""
     kind, size, rot = shape.kind[s], shape.size[s], placed.rot[s]
-    o, d = place(placed, s, origin), into(rot, direction)
+    o, d = point_to_local(placed, s, origin), vector_to_local(rot, direction)
     n = times(-1.0, d)
     t = math.inf
     if kind == SPHERE:
@@ -60,7 +60,7 @@ def ray_shape(shape, placed, hull, mesh, field, s, origin, direction, far):
             p = along(o, t + 1e-9 * (size[0] + size[1]), d)
             _, x, y, z = signed(kind, size, hull, shape.asset[s], p, 0.0)
             n = (x, y, z)
-    return t, out_of(rot, n)
+    return t, vector_to_world(rot, n)
 
 
 @inline
@@ -249,13 +249,13 @@ def reciprocal(x):
 def through_triangle(o, d, a, b, c):
     """Where a ray goes through a triangle, or inf; on an edge it hits both neighbours, so none lets it through."""
     e, f = sub(b, a), sub(c, a)
-    p = product(d, f)
+    p = cross(d, f)
     det = dot(e, p)
     if abs(det) < 1e-300:
         return math.inf
     s = sub(o, a)
     u = dot(s, p) / det
-    q = product(s, e)
+    q = cross(s, e)
     v = dot(d, q) / det
     if u < -1e-12 or v < -1e-12 or u + v > 1.0 + 1e-12:
         return math.inf
@@ -337,8 +337,8 @@ def through_field(field, f, o, d, far):
             p, q = through_triangle(o, d, a, b, c), through_triangle(o, d, a, c, e)
             if min(p, q) <= end:
                 if p <= q:
-                    return p, unit(product(sub(b, a), sub(c, a)))
-                return q, unit(product(sub(c, a), sub(e, a)))
+                    return p, unit(cross(sub(b, a), sub(c, a)))
+                return q, unit(cross(sub(c, a), sub(e, a)))
         if leave >= end:
             return math.inf, n
         t = leave

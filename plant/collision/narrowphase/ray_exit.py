@@ -1,13 +1,13 @@
-"""Where a ray that starts inside a mesh leaves it, and whether it does start inside."""
+"""Where a ray that starts inside a mesh exits, and whether it does start inside."""
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import kernel
-from plant.collide.mesh import COUNT, FIRST, SKIP, corner, face
-from plant.collide.ray import into_box, reciprocal, through_triangle
-from plant.collide.triangle import dot
+from hilnode.core.jit import kernel
+from plant.collision.narrowphase.ray import into_box, reciprocal, through_triangle
+from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO, corner, face
+from plant.collision.vec3 import dot
 
 
 @kernel
@@ -23,7 +23,7 @@ def leave_mesh(mesh, m, o, d, far):
     node, end = mesh.first_node[m], mesh.first_node[m + 1]
     while node < end:
         if into_box(mesh, node, o, inverse, math.inf) == math.inf:
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             s = through_triangle(o, d, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))

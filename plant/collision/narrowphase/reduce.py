@@ -1,4 +1,4 @@
-"""A few well-spread points out of many: what a solver needs to hold a body steady.
+"""Contact reduction: a few well-spread points out of many, enough for a solver to hold a body steady.
 
 The deepest point stays, then the one farthest from it, then the one that makes the largest triangle with these, then
 the one that adds most to that triangle, then those farthest from all that are kept. A point whose normal differs from
@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross
+from hilnode.core.jit import inline, kernel
+from plant.numeric.algebra import cross
 
 TINY = 1e-300
 FIRM = 1.0 + 1e-3

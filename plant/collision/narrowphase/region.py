@@ -1,4 +1,4 @@
-"""The points of a region in which two surfaces of triangles overlap (crossing.py).
+"""The contact points of a region in which two triangle surfaces overlap (surface_intersection.py).
 
 A region gives up to five vertices inside, the deepest and four far apart, of the side that is further beyond the plane
 of the contour. Along the normal of the region each is pushed out of the other surface: its depth is the way to where
@@ -12,10 +12,11 @@ surfaces; and if that misses one of them, a place on the contour, which lies on 
 
 from __future__ import annotations
 
-from hilnode.jit import inline, kernel
-from plant.collide.crossing import SPOTS, put_back
-from plant.collide.leave import leave_mesh
-from plant.collide.triangle import add, along, dot
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import add_point
+from plant.collision.narrowphase.ray_exit import leave_mesh
+from plant.collision.narrowphase.surface_intersection import SPOTS, put_back
+from plant.collision.vec3 import along, dot
 
 NEAR = 1e-6  # of the size of a region: points no further apart are one
 DEEPER = 1.001  # a vertex of the other side counts if it is deeper by as much
@@ -54,7 +55,7 @@ def reach_of(work, spot, side, low, high, near):
 def list_vertex(work, spot, side, p, normal, depth, near, out, count):
     """List the vertex `p` kept in a spot, which is that deep; returns the new count."""
     middle = along(p, (0.5 if side == 0 else -0.5) * depth, normal)
-    return add(out, count, middle, normal, depth, 8 * work.name[spot] + side, near)
+    return add_point(out, count, middle, normal, depth, 8 * work.name[spot] + side, near)
 
 
 @kernel
@@ -78,7 +79,7 @@ def list_centre(work, root, centre, normal, up, down, near, out, count):
     """
     feature = 8 * work.pair[root, 0] + 2
     if up >= 0.0 and down >= 0.0:
-        return add(out, count, along(centre, 0.5 * (up - down), normal), normal, up + down, feature, near)
+        return add_point(out, count, along(centre, 0.5 * (up - down), normal), normal, up + down, feature, near)
     g = work.segment[root]
     middle = (0.5 * (g[0] + g[3]), 0.5 * (g[1] + g[4]), 0.5 * (g[2] + g[5]))
-    return add(out, count, middle, normal, 0.0, feature, near)
+    return add_point(out, count, middle, normal, 0.0, feature, near)

@@ -1,4 +1,4 @@
-"""Ridges of a surface inside a convex solid.
+"""Ridges (convex edges) of a surface inside a convex solid.
 
 The signed distance to a solid is convex along a ridge, so it has one minimum; where it is as good as level, the two
 ends of that stretch count too. The normal is the solid's, turned into the cone of normals that the ridge may have, and
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.hull import CORNERS
-from plant.collide.solid import signed
-from plant.collide.triangle import FEATURES, TINY, add, along, dot, product, sub, times, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.manifold import FEATURES, add_point
+from plant.collision.shape.hull import CORNERS
+from plant.collision.shape.solid import signed
+from plant.collision.vec3 import TINY, along, cross, dot, sub, times, unit
 
 STEPS = 40  # towards the lowest place on a ridge, at most; three to ten as a rule
 EXITS = 30  # towards the place where a line leaves the solid, at most; two or three as a rule
@@ -65,7 +66,7 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
             return count, BETWEEN, d, n
         fit = unit((n[0] + o[0], n[1] + o[1], n[2] + o[2]))
         p, fit, depth = _pierced(kind, size, hull, h, a, e, s, d, fit, before, after)
-        count = add(out, count, along(p, -0.5 * depth, fit), fit, depth, feature, 1e-6 * near)
+        count = add_point(out, count, along(p, -0.5 * depth, fit), fit, depth, feature, 1e-6 * near)
         return count, BETWEEN, d, n
     first, last = _level(kind, size, hull, h, a, e, s, d + LEVEL * near, STRETCH * near / max(length, TINY))
     deepest = -math.inf
@@ -75,7 +76,7 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
             depth, way, _ = _reach(kind, size, hull, h, p, fit, part, margin)
             if depth >= -margin:
                 deepest = max(deepest, depth)
-                count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
+                count = add_point(out, count, along(p, -0.5 * depth, way), way, depth, feature + k, 1e-6 * near)
         feature = _name(name + 4)
     p = along(a, s, e)
     depth, way, is_short = _reach(kind, size, hull, h, p, fit, part, margin)
@@ -83,7 +84,7 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
         s, depth = _last_out(kind, size, hull, h, a, e, s, fit, -d / part, rise)
         p = along(a, s, e)
     if depth > deepest + EVEN * near:
-        count = add(out, count, along(p, -0.5 * depth, way), way, depth, feature, 1e-6 * near)
+        count = add_point(out, count, along(p, -0.5 * depth, way), way, depth, feature, 1e-6 * near)
     return count, BETWEEN, d, n
 
 
@@ -182,7 +183,7 @@ def may_be_next(n, o, d, way):
 @inline
 def peak_inside(size, p, d, way, out, count, name):
     """List the corner `p` of the surface, at the signed distance `d`, where no edge goes along the normal `way`."""
-    return add(out, count, along(p, 0.5 * d, way), way, -d, _name(name), 5e-7 * min(size[0], size[1]))
+    return add_point(out, count, along(p, 0.5 * d, way), way, -d, _name(name), 5e-7 * min(size[0], size[1]))
 
 
 @inline
@@ -215,8 +216,8 @@ def _lowest(kind, size, hull, h, a, e, margin, fine):
     and its outward normals right before and after that place.
 
     The slope is the normal's part along e. Between two faces of the solid the normal jumps; then it is the mean of the
-    two whose slope is 0, which is square to the ridge and to the edge of the solid, and shorter than 1: the depth over
-    its length is how far edge and ridge have passed each other.
+    two whose slope is 0, which is perpendicular to the ridge and to the edge of the solid, and shorter than 1: the
+    depth over its length is how far edge and ridge have passed each other.
 
     The tangents at both sides of the lowest place are never above the distance. Where they meet is the place itself
     if it is a kink; a zero of the slope between the two sides is near it if there is none; taken in turn, and the
@@ -284,8 +285,8 @@ def _level(kind, size, hull, h, a, e, s, bound, shortest):
 @inline
 def _into_cone(way, e, n, o):
     """The direction nearest to `way` that leans over neither of the faces with the normals `n` and `o`."""
-    if dot(way, product(n, e)) > 0.0:
+    if dot(way, cross(n, e)) > 0.0:
         return n
-    if dot(way, product(e, o)) > 0.0:
+    if dot(way, cross(e, o)) > 0.0:
         return o
     return unit(way)

@@ -1,4 +1,4 @@
-"""Torus and chain link against everything: a search along the core of the ring.
+"""Torus and chain link against everything: a search along the core curve of the ring.
 
 Where does the distance of the ring's core from the other shape have its minima? The distance of a point from every
 shape is known (ring_distance.py), so the curve is walked in 32 steps, and in half steps where it is near but not level.
@@ -29,12 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, viewer
-from plant.collide.field import touch_ball as touch_ball_on_field
-from plant.collide.mesh_round import touch_ball
-from plant.collide.model import POINTS
-from plant.collide.ring_curve import (
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, viewer
+from plant.collision.model import POINTS
+from plant.collision.narrowphase.field import touch_ball as touch_ball_on_field
+from plant.collision.narrowphase.mesh_round import touch_ball
+from plant.collision.narrowphase.ring_curve import (
     STEPS,
     Curve,
     across_distance,
@@ -44,10 +44,19 @@ from plant.collide.ring_curve import (
     on_step,
     ring_size,
 )
-from plant.collide.ring_distance import MESH, TORUS, Other, distance_from
-from plant.collide.ring_search import EVEN, LEAST_SLOPE, ROWS, UNSEEN, bow_at, is_steep, nearer_place, turning_point
-from plant.collide.round import ball_in_frame, put, to_frame
-from plant.collide.triangle import dot, into, out_of, place, world
+from plant.collision.narrowphase.ring_distance import MESH, TORUS, Other, distance_from
+from plant.collision.narrowphase.ring_search import (
+    EVEN,
+    LEAST_SLOPE,
+    ROWS,
+    UNSEEN,
+    bow_at,
+    is_steep,
+    nearer_place,
+    turning_point,
+)
+from plant.collision.narrowphase.sphere_capsule import ball_in_frame, put, to_frame
+from plant.collision.vec3 import dot, point_to_local, point_to_world, vector_to_local, vector_to_world
 
 LEVEL = 0.02  # of the wire's radius: a stretch whose distance varies as little is level
 BETTER = 1e-5  # of the ring's half length: as much deeper than level points must a minimum be to be listed as well
@@ -105,9 +114,9 @@ def shape_ring(shape, placed, hull, mesh, field, s, i, j, margin, out):
     ring, it, way = (i, j, 1.0) if _is_walked(shape, i, j) else (j, i, -1.0)
     half, bend, wire = ring_size(shape, ring)
     p, r = placed.pos[ring], placed.rot[ring]
-    x = into(placed.rot[it], (r[0, 0], r[1, 0], r[2, 0]))
-    y = into(placed.rot[it], (r[0, 1], r[1, 1], r[2, 1]))
-    curve = Curve(half, bend, wire, place(placed, it, (p[0], p[1], p[2])), x, y)
+    x = vector_to_local(placed.rot[it], (r[0, 0], r[1, 0], r[2, 0]))
+    y = vector_to_local(placed.rot[it], (r[0, 1], r[1, 1], r[2, 1]))
+    curve = Curve(half, bend, wire, point_to_local(placed, it, (p[0], p[1], p[2])), x, y)
     s.seed[0] = -1
     other = Other(shape, hull, mesh, field, it, wire + margin, s.seed)
     limit = half + bend + wire + margin
@@ -345,6 +354,6 @@ def _to_world(placed, it, way, out, count):
     """Points and normals in the frame of the other shape become those of the world, with the normals towards i."""
     for k in range(count):
         q, m = out.point[k], out.normal[k]
-        q[0], q[1], q[2] = world(placed, it, (q[0], q[1], q[2]))
-        m[0], m[1], m[2] = out_of(placed.rot[it], (way * m[0], way * m[1], way * m[2]))
+        q[0], q[1], q[2] = point_to_world(placed, it, (q[0], q[1], q[2]))
+        m[0], m[1], m[2] = vector_to_world(placed.rot[it], (way * m[0], way * m[1], way * m[2]))
     return count

@@ -1,4 +1,4 @@
-"""The core curve of a torus or a chain link, in steps.
+"""The core curve of a torus or a chain link, divided into steps.
 
 A torus is a circle grown by the radius of its wire; a link is a stadium (two straight parts and two half circles) grown
 likewise, and a torus is a link without straight parts.
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline
-from plant.collide.model import Kind
-from plant.collide.round import NEAR, clamp
-from plant.collide.triangle import along
+from hilnode.core.jit import inline
+from plant.collision.model import Kind
+from plant.collision.narrowphase.sphere_capsule import NEAR, clamp
+from plant.collision.vec3 import along
 
 STEPS = 32  # along the curve; those of a link: 8 for each bend and each straight part
 LINK = int(Kind.LINK)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from hilnode.jit import inline, kernel
-from plant.collide.hull_distance import hull_distance
-from plant.collide.model import Kind
-from plant.collide.ring_curve import core_distance, ring_size
-from plant.collide.round import NEAR, box_distance, clamp, cone_distance, cylinder_distance
-from plant.collide.surface_distance import field_distance, mesh_distance
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
+from plant.collision.narrowphase.ring_curve import core_distance, ring_size
+from plant.collision.narrowphase.sphere_capsule import NEAR, box_distance, clamp, cone_distance, cylinder_distance
+from plant.collision.narrowphase.surface_distance import field_distance, mesh_distance
+from plant.collision.shape.hull_distance import hull_distance
 
 CAPSULE, BOX, CYLINDER, CONE = int(Kind.CAPSULE), int(Kind.BOX), int(Kind.CYLINDER), int(Kind.CONE)
 HULL, PLANE, TORUS = int(Kind.HULL), int(Kind.PLANE), int(Kind.TORUS)

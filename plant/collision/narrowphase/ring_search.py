@@ -1,4 +1,4 @@
-"""Is the core of a ring anywhere nearer to the other shape than the places found so far? No part of it is left out.
+"""Branch and bound along the core curve of a ring: is any part nearer to the other shape than the minima found so far?
 
 A walk in steps sees minima that are a step apart; what is smaller than a step may hide between two of them. So each
 step has a lower bound of the distances in it, from the distances and slopes at its ends. Where the bound does not rule
@@ -7,9 +7,9 @@ out (branch and bound, after Piyavskii and Shubert). Three facts give the bounds
 
 - No distance changes faster than the point moves: between ends with distances a and b, a way h apart, it is nowhere
   less than (a + b - h) / 2.
-- The signed distance from a convex shape is a convex function. So the plane through the nearest point, square to the
-  normal n, is below it everywhere, and along a curve with the curvature c that plane is a parabola with the slope n.t
-  and the bend c n.m (t tangent, m to the middle of the bend). From both ends two parabolas meet.
+- The signed distance from a convex shape is a convex function. So the plane through the nearest point,
+  perpendicular to the normal n, is below it everywhere, and along a curve with the curvature c that plane is a parabola
+  with the slope n.t and the bend c n.m (t tangent, m to the middle of the bend). From both ends two parabolas meet.
 - The distance from a ring bends down only inside it, around its axis, by no more than 1 / r at the distance r from the
   axis (the segment within, of a link). With the curve's own bend that makes a parabola too.
 
@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.field import cells, triangle
-from plant.collide.mesh import at
-from plant.collide.ring_curve import STEPS, from_middle, longest_step, on_curve, ring_size, step_size
-from plant.collide.ring_distance import MESH, TORUS, distance_from
-from plant.collide.triangle import dot, product, pull, sub, times
-from plant.collide.wide import LEVELS, around, lowest, next_leaf
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import cells, triangle
+from plant.collision.narrowphase.ring_curve import STEPS, from_middle, longest_step, on_curve, ring_size, step_size
+from plant.collision.narrowphase.ring_distance import MESH, TORUS, distance_from
+from plant.collision.shape.bvh8 import LEVELS, around, lowest, next_leaf
+from plant.collision.shape.mesh import at
+from plant.collision.shape.triangle import closest_point
+from plant.collision.vec3 import cross, dot, sub, times
 
 EVEN = 1e-3  # slope up to which a level stretch has no bumps between two steps
 LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
@@ -162,7 +163,7 @@ def _end(other, curve, s, k, part, alone, limit):
 def _from_triangle(s, p):
     """Distance of a point from the triangle in the scratch, and the normal."""
     c = s.corner
-    _, x, y, z = pull(p, (c[0, 0], c[0, 1], c[0, 2]), (c[1, 0], c[1, 1], c[1, 2]), (c[2, 0], c[2, 1], c[2, 2]))
+    _, x, y, z = closest_point(p, (c[0, 0], c[0, 1], c[0, 2]), (c[1, 0], c[1, 1], c[1, 2]), (c[2, 0], c[2, 1], c[2, 2]))
     d = sub(p, (x, y, z))
     size = math.sqrt(dot(d, d))
     return size, times(1.0 / max(size, 1e-300), d)
@@ -307,11 +308,11 @@ def _is_worth_it(way, p, q, r, target):
     Where an edge or corner of a triangle that is seen from below is nearest, a neighbour is seen from above.
     """
     begin, end, middle, length, rise = way
-    n = product(sub(q, p), sub(r, p))
+    n = cross(sub(q, p), sub(r, p))
     height = max(dot(n, sub(begin[0], p)), dot(n, sub(end[0], p)))
     if height < 0.0 and height * height > rise * rise * dot(n, n):
         return False
-    _, x, y, z = pull(middle, p, q, r)
+    _, x, y, z = closest_point(middle, p, q, r)
     d, far = sub(middle, (x, y, z)), target + 0.5 * length
     return target > 0.0 and dot(d, d) < far * far
 

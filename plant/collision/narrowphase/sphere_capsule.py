@@ -1,4 +1,4 @@
-"""Spheres against everything convex but hulls, capsules against each other and planes: all exact.
+"""Spheres against all convex shapes but hulls, capsules against capsules and planes: all exact.
 
 A sphere is a point and a capsule a segment, grown by a radius; so each pair is the nearest point of the other shape to
 a core, and the radius on top. Where the core itself lies inside the other shape, the way out is the shortest one.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 NEAR = 1e-12  # [m] nearer cores have no direction of their own
 LYING = 0.05  # sine of the angle [3 degrees] up to which a core counts as parallel to what it lies on

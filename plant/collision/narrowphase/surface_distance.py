@@ -1,4 +1,4 @@
-"""Signed distance of a point from a mesh or a height field, and the normal there, as far as a search has to look.
+"""Signed distance of a point from a mesh or a height field, within a limited reach, and the normal there.
 
 Below a surface the distance is negative. Where there is nothing to touch (beyond the border of an open mesh, or further
 below it than a body can be seen) the point is said to be just out of reach, with a null normal.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.field import apex, below, cells, corner_of, is_sample, sample, triangle
-from plant.collide.mesh import corner, gap
-from plant.collide.mesh_round import nearest
-from plant.collide.triangle import CORNER, FACE, dot, product, pull, sub, times, unit
-from plant.collide.vicinity import normal_there, on_border
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import apex, below, cells, corner_of, is_sample, sample, triangle
+from plant.collision.narrowphase.mesh_normals import normal_there, on_border
+from plant.collision.narrowphase.mesh_round import nearest
+from plant.collision.shape.mesh import corner, gap
+from plant.collision.shape.triangle import CORNER, FACE, closest_point
+from plant.collision.vec3 import cross, dot, sub, times, unit
 
 NONE = (0.0, 0.0, 0.0)
 
@@ -26,7 +27,7 @@ def mesh_distance(mesh, m, p, limit, reach, seed):
     """
     square, t = limit * limit, seed[0]
     if t >= 0:
-        _, x, y, z = pull(p, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
+        _, x, y, z = closest_point(p, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
         d = sub(p, (x, y, z))
         square = min(square, dot(d, d) * (1.0 + 1e-12) + 1e-300)
     t, region, x, y, z = nearest(mesh, m, p, square)
@@ -87,7 +88,7 @@ def field_distance(field, f, p, limit, reach):
 def _plane(field, f, x, y, k):
     """A corner of a triangle, and its normal."""
     a, b, c = triangle(field, f, x, y, k)
-    return a, unit(product(sub(b, a), sub(c, a)))
+    return a, unit(cross(sub(b, a), sub(c, a)))
 
 
 @inline
@@ -105,7 +106,7 @@ def _is_near(field, f, x, y, p, best):
 def _look(field, f, x, y, k, p, best, owner, where, foot):
     """Take triangle `k` of cell (x, y) if it is nearer than the best."""
     a, b, c = triangle(field, f, x, y, k)
-    region, u, v, w = pull(p, a, b, c)
+    region, u, v, w = closest_point(p, a, b, c)
     d = sub(p, (u, v, w))
     square = dot(d, d)
     if square < best:

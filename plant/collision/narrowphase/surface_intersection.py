@@ -1,4 +1,4 @@
-"""Regions of contact where two surfaces of triangles cross.
+"""Contact regions where two triangle surfaces intersect.
 
 Two surfaces that overlap cross along closed contours, one for each region of contact. Steps, per Luaces 4.7, after the
 pairs of triangles that may cross have been found (mesh_mesh.py, mesh_field.py):
@@ -26,12 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, I2, viewer
-from plant.collide.leave import leave_mesh
-from plant.collide.mesh import corner
-from plant.collide.mesh_convex import put
-from plant.collide.triangle import along, dot, product, sub, times, unit
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, I2, viewer
+from plant.collision.narrowphase.ray_exit import leave_mesh
+from plant.collision.shape.mesh import corner
+from plant.collision.vec3 import along, cross, dot, from_basis, sub, times, unit
 
 DEPTH = 256  # pairs of nodes that wait
 SPOTS = 5  # points of a region, at most
@@ -96,7 +95,7 @@ def new_crossing(triangles: int, segments: int | None = None) -> Crossing:
 @inline
 def moved(o, x, y, z, p):
     """The point `p` of the frame of i, whose origin is `o` and whose axes are x, y, z, in that of j."""
-    q = put(x, y, z, p)
+    q = from_basis(x, y, z, p)
     return q[0] + o[0], q[1] + o[1], q[2] + o[2]
 
 
@@ -121,7 +120,7 @@ def cut(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, hq, he, hf):
     The corners' heights over the other's plane are ha .. hf. Returns the new number of segments, and for the two ends
     the side (0: i, 1: j) and the number of the edge that they lie on.
     """
-    way = product(k, m)
+    way = cross(k, m)
     p0, p1, e0, e1 = _interval(dot(a, way), dot(b, way), dot(c, way), ha, hb, hc)
     q0, q1, f0, f1 = _interval(dot(q, way), dot(e, way), dot(f, way), hq, he, hf)
     if max(p0, q0) > min(p1, q1):
@@ -221,9 +220,9 @@ def _ends(work, s):
 
 @inline
 def across(normal):
-    """Two axes square to a normal, and askew to most boxes, so that their corners lie furthest along them."""
-    u = unit(product(normal, (1.0, 0.4, 0.2) if abs(normal[0]) < 0.7 else (0.2, 1.0, 0.4)))
-    return u, product(normal, u)
+    """Two axes perpendicular to a normal, and askew to most boxes, so that their corners lie furthest along them."""
+    u = unit(cross(normal, (1.0, 0.4, 0.2) if abs(normal[0]) < 0.7 else (0.2, 1.0, 0.4)))
+    return u, cross(normal, u)
 
 
 @inline
@@ -231,14 +230,14 @@ def across_both(normal, x, y, z):
     """As `across`, by what is askew to i, whose axes are x, y, z, and to j: but for their signs the same two axes
     whichever of the two meshes is i."""
     s = (x[0] + 0.4 * y[0] + 0.2 * z[0], x[1] + 0.4 * y[1] + 0.2 * z[1], x[2] + 0.4 * y[2] + 0.2 * z[2])
-    a = product(normal, (s[0] + 1.0, s[1] + 0.4, s[2] + 0.2))
-    b = product(normal, (s[0] - 1.0, s[1] - 0.4, s[2] - 0.2))
+    a = cross(normal, (s[0] + 1.0, s[1] + 0.4, s[2] + 0.2))
+    b = cross(normal, (s[0] - 1.0, s[1] - 0.4, s[2] - 0.2))
     if dot(a, a) < (1.0 - EVEN) * dot(b, b):
         a = b
     if dot(a, a) < 0.05:
         return across(normal)
     u = unit(a)
-    return u, product(normal, u)
+    return u, cross(normal, u)
 
 
 @kernel
@@ -250,7 +249,7 @@ def contour(work, root, x, y, z):
     while s >= 0:
         a, b = _ends(work, s)
         a, b = sub(a, origin), sub(b, origin)
-        area = along(area, 0.5, product(a, b))
+        area = along(area, 0.5, cross(a, b))
         lean = along(lean, -1.0, (work.lean[s, 0], work.lean[s, 1], work.lean[s, 2]))
         size = max(size, dot(a, a), dot(b, b))
         s = work.chain[s]

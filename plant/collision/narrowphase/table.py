@@ -1,4 +1,4 @@
-"""The near phase: the table of pairs, and the contact list that the engine consumes.
+"""The table of the narrow phase: one kernel for each pair of kinds of shapes.
 
 Each pair of kinds has a kernel of its own, called through its address, so that a world compiles only the pairs that it
 has. A new pair is one function in one file of `pairs/`:
@@ -24,11 +24,11 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hilnode.jit import exported
-from plant.collide.model import Kind
+from hilnode.core.jit import exported
+from plant.collision.model import Kind
 
 FILES = ("round", "boxes", "convexes", "rings", "surfaces")
-"""Modules of plant.collide.pairs, each of which enters its pairs when it is imported."""
+"""Modules of plant.collision.narrowphase.pairs, each of which enters its pairs when it is imported."""
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64, types.float64)
 _entered: dict[tuple[Kind, Kind], Callable[..., int]] = {}
@@ -48,7 +48,7 @@ def pair(first: Kind, second: Kind) -> Callable[[Callable[..., int]], Callable[.
 def known_pairs() -> set[tuple[Kind, Kind]]:
     """Pairs of kinds that can touch."""
     for name in FILES:
-        import_module(f"plant.collide.pairs.{name}")
+        import_module(f"plant.collision.narrowphase.pairs.{name}")
     return set(_entered)
 
 

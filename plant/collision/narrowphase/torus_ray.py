@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.triangle import along, dot, times, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.vec3 import along, dot, times, unit
 
 STEPS = 80
 

@@ -1,4 +1,4 @@
-"""A wide tree over the triangles of a mesh: eight branches a node, all eight boxes tested at once.
+"""A BVH over the triangles of a mesh: eight branches a node, all eight boxes tested at once.
 
 A query somewhere in a large mesh waits for memory most of the time. So this tree has few levels, and nodes that lie in
 whole lines of the cache: eight boxes in single precision, rounded outwards, first the lower x of all eight, then the
@@ -26,8 +26,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hilnode.jit import inline, kernel
-from hilnode.record import ArrayKind
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import ArrayKind
 
 WIDE = 8  # branches of a node, triangles of a leaf
 LEVELS = 8  # at most; their branches to look at fit into one word

@@ -1,4 +1,4 @@
-"""Convex hulls: the vertices of all hulls in one array, with what climbing and clipping need.
+"""Convex hulls: vertices, edges and faces of all hulls in one set of arrays, for hill climbing and clipping.
 
 A hull is built once from a cloud of points. Its corners and its edges serve to find the farthest vertex in a direction
 (walking uphill from neighbour to neighbour, which on a convex body always ends at the top); its faces, with coplanar
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from hilnode.record import F2, I1, viewer
+from hilnode.core.struct import F2, I1, viewer
 
 FLAT = 1e-9
 """A cloud thinner than this part of its length has no inside that rounding would leave."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.triangle import dot, pull, sub, times
+from hilnode.core.jit import inline, kernel
+from plant.collision.shape.triangle import closest_point
+from plant.collision.vec3 import dot, sub, times
 
 MOST = 64  # faces that the search may cross; two or three as a rule
 
@@ -79,7 +80,7 @@ def _on_face(hull, f, p):
     a = _vertex(hull, hull.loop[first])
     best, within, foot = math.inf, False, a
     for c in range(first + 1, end - 1):
-        _, x, y, z = pull(p, a, _vertex(hull, hull.loop[c]), _vertex(hull, hull.loop[c + 1]))
+        _, x, y, z = closest_point(p, a, _vertex(hull, hull.loop[c]), _vertex(hull, hull.loop[c + 1]))
         d = sub(p, (x, y, z))
         square = dot(d, d)
         if square < best:

@@ -1,10 +1,10 @@
-"""Triangle meshes: their arrays, what a triangle knows of its neighbours, and a tree of boxes over them.
+"""Triangle meshes: their arrays, the adjacency of triangles, and a BVH over them.
 
 A mesh is a surface with an outside: its triangles run anticlockwise seen from there. The boxes of the tree are
 parallel to the axes of the mesh, so they turn with it and never change while it is rigid (Luaces 4.6.1 calls
 this an OBB tree). A split goes across the axis of the largest scatter of the barycentres (Luaces 4.25), near the
 median, which keeps the tree balanced: its depth is the logarithm of the number of triangles, whatever the mesh is like.
-Near, because a split cuts off whole branches of the wide tree (wide.py), which has no form of its own: it is made of
+Near, because a split cuts off whole branches of the wide tree (bvh8.py), which has no form of its own: it is made of
 runs of 8, 64, 512 ... triangles.
 
 Nodes lie in the order of a walk down the left side first, each with the number of the node that follows its branch:
@@ -20,17 +20,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F2, I1, I2, Record, viewer
-from plant.collide.polyhedron import SLIVER
-from plant.collide.triangle import bend, dot, product, sub, unit
-from plant.collide.wide import MOST, WIDE, NarrowF2, NarrowI2, lay_out, on_lines, refit_wide
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F2, I1, I2, Struct, viewer
+from plant.collision.shape.bvh8 import MOST, WIDE, NarrowF2, NarrowI2, lay_out, on_lines, refit_wide
+from plant.collision.shape.polyhedron import SLIVER
+from plant.collision.shape.triangle import bend
+from plant.collision.vec3 import cross, dot, sub, unit
 
 LEAF = 4  # triangles in a leaf, at most
 FLAT = 1e-6  # sine of the angle up to which two triangles are one face
 RIDGE, PLAIN, HOLLOW, BORDER = 1, 0, -1, 2
 
-SKIP = 0  # the node that follows this one's branch
+SKIP_TO = 0  # the node that follows this one's branch
 FIRST = 1  # first triangle of a leaf
 COUNT = 2  # triangles of a leaf; 0 = not a leaf
 RIGHT = 3  # the right branch; the left one is the next node
@@ -49,7 +50,7 @@ class Meshes(NamedTuple):
     edge: I2  # [t, 3] RIDGE, PLAIN, HOLLOW or BORDER
     number: I1  # [t] its place in the list that was given
     box: F2  # [n, 6] low and high of a node
-    link: I2  # [n, 4] SKIP, FIRST, COUNT, RIGHT of a node, side by side in one line of the cache
+    link: I2  # [n, 4] SKIP_TO, FIRST, COUNT, RIGHT of a node, side by side in one line of the cache
     parent: I1  # [n] -1 = root
     wide: NarrowF2  # [w, 48] nodes of the wide tree: low x of eight branches, low y, low z, high x, high y, high z
     wide_level: I2  # [m, LEVELS + 1] the first node of each level of a mesh, leaves first; the number of levels
@@ -119,7 +120,7 @@ def refit_faces(mesh, begin, end):
     """Normals of triangles and the kinds of their edges."""
     for t in range(begin, end):
         a, b, c = corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2)
-        mesh.normal[t, 0], mesh.normal[t, 1], mesh.normal[t, 2] = unit(product(sub(b, a), sub(c, a)))
+        mesh.normal[t, 0], mesh.normal[t, 1], mesh.normal[t, 2] = unit(cross(sub(b, a), sub(c, a)))
         for k in range(3):
             v = mesh.across[t, k]
             if v < 0:
@@ -391,7 +392,7 @@ def build_meshes(
         first_node=begin[:, 2].copy(),
         closed=np.array(closed, np.int64),
     )
-    record = Record(made)
+    record = Struct(made)
     for m in range(len(meshes)):
         _refit_at(record.address, m)
     return made

@@ -1,4 +1,4 @@
-"""Closed surfaces of triangles: is one sound, and what does the solid inside weigh?"""
+"""Closed triangle surfaces: faults that make one unsound, and volume integrals of the solid inside."""
 
 from __future__ import annotations
 

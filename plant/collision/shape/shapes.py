@@ -1,11 +1,11 @@
-"""Shapes for people: full lengths, checked when made, with their mass properties.
+"""User-facing shapes: full lengths, checked on construction, with mass properties.
 
     Sphere(radius)                   Capsule(radius, length)          length between the centres of its round ends
     Box(x, y, z)                     Cylinder(radius, height)         Cone(radius, height)
     Hull(points)                     Mesh(vertices, triangles)        Field(heights, spacing)
     Plane()                          Torus(ring, wire)                Link(length, bend, wire)
 
-Frames are those of `plant.collide.model`. Points of a hull or mesh may lie anywhere: `middle()` says where the origin
+Frames are those of `plant.collision.model`. Points of a hull or mesh may lie anywhere: `middle()` says where the origin
 of the shape's frame, the middle of its box, is in their coordinates. Mass properties are in the coordinates that
 the shape was given in: mass [kg], centre of mass [m], inertia about that centre [kg m^2].
 """
@@ -21,9 +21,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plant.collide.hull import hull_triangles
-from plant.collide.model import Kind
-from plant.collide.polyhedron import find_fault, is_closed, solid_integrals, weld
+from plant.collision.model import Kind
+from plant.collision.shape.hull import hull_triangles
+from plant.collision.shape.polyhedron import find_fault, is_closed, solid_integrals, weld
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

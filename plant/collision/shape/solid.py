@@ -1,4 +1,4 @@
-"""Convex solids as a surface sees them: their signed distance, and the points that can touch a face.
+"""Convex solids against surfaces: their signed distance, and the points that can touch a face.
 
 The signed distance is negative inside and convex; its gradient is the solid's outward normal there. It is exact for
 box, cylinder and cone. For a hull it is the largest height over its faces, which is exact inside, and the distance
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.hull_distance import distance_beyond, farthest_face
-from plant.collide.model import Kind
-from plant.collide.triangle import TINY, dot, sub
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
+from plant.collision.shape.hull_distance import distance_beyond, farthest_face
+from plant.collision.vec3 import TINY, dot, sub
 
 BOX, CYLINDER, CONE, HULL = int(Kind.BOX), int(Kind.CYLINDER), int(Kind.CONE), int(Kind.HULL)
 

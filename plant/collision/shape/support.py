@@ -1,4 +1,4 @@
-"""The farthest point of a convex shape in a direction: all that the general algorithms know of a shape.
+"""Support functions: the farthest point of a convex shape in a direction, all that GJK and EPA know of a shape.
 
 A shape is a core and a radius: a sphere is a point with a radius, a capsule a line with one, the others are all core.
 The algorithms work on the cores, where round shapes are exact and cheap, and add the radii at the end.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.model import Kind
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
 
 SPHERE, CAPSULE, BOX, CYLINDER, CONE, HULL = (
     int(Kind.SPHERE),

@@ -1,4 +1,4 @@
-"""What a ball has inside a plane, another ball, or a solid with flat faces: exact.
+"""Overlap of a ball with a half-space, another ball, or a solid with flat faces: exact.
 
 Against a plane or a ball it is one cap or two. Against flat faces the ball is parted into cones from its centre, one
 on each face. With Q the part of a face that is inside the ball (a polygon cut by a circle), its cone holds the pyramid
@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.clip import around, put_triangle, take_face
-from plant.collide.column import wall
-from plant.collide.field import below, cells, triangle
-from plant.collide.mesh import COUNT, FIRST, SKIP, corner, meets
-from plant.collide.moments import add_patch, add_solid, set_origin
-from plant.collide.triangle import TINY, dot, product, sub, times, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import below, cells, triangle
+from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO, corner, meets
+from plant.collision.vec3 import TINY, cross, dot, sub, times, unit
+from plant.collision.volume.clip import around, put_triangle, take_face
+from plant.collision.volume.column import wall
+from plant.collision.volume.moments import add_patch, add_solid, set_origin
 
 CERTAIN = 1e-9  # of the ball's volume: a sum below tells nothing about where the centre is
 
@@ -54,7 +54,7 @@ def _add_cap(sums, radius, height, g, side):
 
 @kernel
 def _add_disc(sums, square, g, nx, ny, nz):
-    """Add the disc about the origin, square to g and of this radius squared, to the patch, with the normal n."""
+    """Add the disc about the origin, perpendicular to g and of this radius squared, to the patch, with the normal n."""
     area, q = math.pi * square, sums.piece
     second = 0.25 * area * square
     q[0], q[1], q[2], q[3] = area, 0.0, 0.0, 0.0
@@ -120,8 +120,8 @@ def _line(t, p, q, height):
     t[0:6]: of 1, u, v, uu, vv, uv over the triangle with the foot of the centre; t[6]: solid angle; t[7:10]: ∫ n dw;
     t[10:16]: of the flank, uu, vv, ww, uv, uw, vw.
     """
-    cross = p[0] * q[1] - p[1] * q[0]
-    u, v, w = p[0] + q[0], p[1] + q[1], cross / 24.0
+    det = p[0] * q[1] - p[1] * q[0]
+    u, v, w = p[0] + q[0], p[1] + q[1], det / 24.0
     t[0] += 12.0 * w
     t[1] += 4.0 * w * u
     t[2] += 4.0 * w * v
@@ -129,9 +129,9 @@ def _line(t, p, q, height):
     t[4] += w * (p[1] * p[1] + q[1] * q[1] + v * v)
     t[5] += w * (p[0] * p[1] + q[0] * q[1] + u * v)
     a, b = (p[0], p[1], height), (q[0], q[1], height)
-    n = product(a, b)
+    n = cross(a, b)
     size, la, lb, ab = math.sqrt(dot(n, n)), math.sqrt(dot(a, a)), math.sqrt(dot(b, b)), dot(a, b)
-    t[6] += 2.0 * math.atan2(cross, la * lb + height * (la + lb) + ab)
+    t[6] += 2.0 * math.atan2(det, la * lb + height * (la + lb) + ab)
     if size <= TINY:
         return
     n = times(1.0 / size, n)
@@ -139,7 +139,7 @@ def _line(t, p, q, height):
     t[7] += angle * n[0]
     t[8] += angle * n[1]
     t[9] += angle * n[2]
-    x = product(sub(times(1.0 / lb, b), times(1.0 / la, a)), n)
+    x = cross(sub(times(1.0 / lb, b), times(1.0 / la, a)), n)
     t[10] += n[0] * x[0] / 3.0
     t[11] += n[1] * x[1] / 3.0
     t[12] += n[2] * x[2] / 3.0
@@ -183,8 +183,8 @@ def _edge(t, p, q, height, square, radius):
     """One edge of a face, from p to q: arcs outside the circle, and the straight part inside."""
     e = (q[0] - p[0], q[1] - p[1])
     a, b = e[0] * e[0] + e[1] * e[1], p[0] * e[0] + p[1] * e[1]
-    cross = p[0] * e[1] - p[1] * e[0]
-    root = square * a - cross * cross
+    det = p[0] * e[1] - p[1] * e[0]
+    root = square * a - det * det
     if a <= TINY:
         return
     if root <= 0.0:
@@ -269,12 +269,12 @@ def _axes(x, y, z, u, v, n):
 
 @inline
 def _across(n):
-    """Two unit vectors square to `n`, so that u, v, n is right-handed."""
+    """Two unit vectors perpendicular to `n`, so that u, v, n is right-handed."""
     if abs(n[2]) < 0.7:
         u = unit((-n[1], n[0], 0.0))
     else:
         u = unit((0.0, -n[2], n[1]))
-    return u, product(n, u)
+    return u, cross(n, u)
 
 
 @inline
@@ -322,7 +322,7 @@ def _triangle(sums, c, radius, cutter, x, y, z):
     ):
         return
     put_triangle(cutter.polygon, x, y, z)
-    _face(sums, cutter.polygon, 3, unit(product(sub(y, x), sub(z, x))), radius, cutter.border)
+    _face(sums, cutter.polygon, 3, unit(cross(sub(y, x), sub(z, x))), radius, cutter.border)
 
 
 @kernel
@@ -333,7 +333,7 @@ def ball_mesh(sums, c, radius, mesh, m, cutter):
     node, end = mesh.first_node[m], mesh.first_node[m + 1]
     while node < end:
         if not meets(mesh, node, low, high):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             _triangle(sums, c, radius, cutter, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2))
@@ -348,13 +348,13 @@ def _is_inside(mesh, m, c):
     high = (c[0], c[1], math.inf)
     while node < end:
         if not meets(mesh, node, c, high):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             x, y, z = sub(corner(mesh, t, 0), c), sub(corner(mesh, t, 1), c), sub(corner(mesh, t, 2), c)
             a, b, d = _winds(x, y), _winds(y, z), _winds(z, x)
             if a + b + d != 0:
-                n = product(sub(y, x), sub(z, x))
+                n = cross(sub(y, x), sub(z, x))
                 if dot(n, x) * n[2] > 0.0:
                     count += 1 if n[2] > 0.0 else -1
         node += 1
@@ -366,10 +366,10 @@ def _winds(a, b):
     """1 or -1 if the edge ab, seen along z, passes the origin's positive x axis, up or down; else 0."""
     if (a[1] < 0.0) == (b[1] < 0.0):
         return 0
-    cross = a[0] * b[1] - a[1] * b[0]
+    det = a[0] * b[1] - a[1] * b[0]
     if a[1] < 0.0:
-        return 1 if cross > 0.0 else 0
-    return -1 if cross < 0.0 else 0
+        return 1 if det > 0.0 else 0
+    return -1 if det < 0.0 else 0
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Convex solids as polyhedra, and polygons cut by their planes.
+"""Convex solids as polyhedra, and polygons clipped by their planes.
 
 Boxes and hulls are what they are. Capsules, cylinders and cones are given flat faces: `SIDES` round the axis, wide
 enough that the polygon has the area of the circle, so that a cylinder standing on its base or lying half under
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, F3, I1
-from plant.collide.hull import Hulls, build_hulls
-from plant.collide.mesh_convex import put, turned
-from plant.collide.model import Kind
-from plant.collide.moments import Sums, add_patch, add_solid, measure, new_sums, set_origin
-from plant.collide.triangle import into, unit
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, F3, I1
+from plant.collision.model import Kind
+from plant.collision.narrowphase.mesh_convex import turned
+from plant.collision.shape.hull import Hulls, build_hulls
+from plant.collision.vec3 import from_basis, unit, vector_to_local
+from plant.collision.volume.moments import Sums, add_patch, add_solid, measure, new_sums, set_origin
 
 SIDES = 48  # faces round a cylinder or cone
 ENDS = 32  # faces round a capsule
@@ -152,14 +152,14 @@ def load(shape, placed, hulls, templates, s, j, solid):
         return False
     solid.many[0], solid.many[1] = vertices, faces
     a, b = placed.pos[s], placed.pos[j]
-    at = into(placed.rot[j], (a[0] - b[0], a[1] - b[1], a[2] - b[2]))
+    at = vector_to_local(placed.rot[j], (a[0] - b[0], a[1] - b[1], a[2] - b[2]))
     e, f, g = turned(placed.rot[j], placed.rot[s])
     _load_vertices(source.vertex, v0, vertices, (x, y, z), shift, at, e, f, g, solid)
     for k in range(loops):
         solid.loop[k] = source.loop[l0 + k] - v0
     for k in range(faces):
         q = source.plane[f0 + k]
-        n = put(e, f, g, unit((q[0] / x, q[1] / y, q[2] / z)))
+        n = from_basis(e, f, g, unit((q[0] / x, q[1] / y, q[2] / z)))
         solid.first[k] = source.loop_first[f0 + k] - l0
         v = solid.loop[solid.first[k]]
         solid.plane[k, 0], solid.plane[k, 1], solid.plane[k, 2] = n
@@ -175,7 +175,7 @@ def _load_vertices(source, first, count, scale, shift, at, e, f, g, solid):
     hx = hy = hz = -math.inf
     for k in range(count):
         v = source[first + k]
-        p = put(e, f, g, (scale[0] * v[0], scale[1] * v[1], scale[2] * v[2] + math.copysign(1.0, v[2]) * shift))
+        p = from_basis(e, f, g, (scale[0] * v[0], scale[1] * v[1], scale[2] * v[2] + math.copysign(1.0, v[2]) * shift))
         x, y, z = p[0] + at[0], p[1] + at[1], p[2] + at[2]
         solid.vertex[k, 0], solid.vertex[k, 1], solid.vertex[k, 2] = x, y, z
         lx, ly, lz = min(lx, x), min(ly, y), min(lz, z)

@@ -1,4 +1,4 @@
-"""A convex polyhedron and a surface: a triangle mesh or a height field.
+"""Overlap of a convex polyhedron with a surface: a triangle mesh or a height field.
 
 The triangles inside the solid are cut by its planes. What its own faces have inside the ground is found by columns:
 looking along an axis d of the surface's frame, the ground below a triangle that looks up (n . d > 0) counts once, and
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.collide.clip import ANY, add_half, cut, cut_by, put_triangle, select, take_face
-from plant.collide.field import cells, sample, triangle
-from plant.collide.mesh import COUNT, FIRST, SKIP, corner, meets
-from plant.collide.moments import add_patch, add_solid, measure, set_origin
-from plant.collide.triangle import along, dot, product, sub, unit
+from hilnode.core.jit import inline, kernel
+from plant.collision.narrowphase.field import cells, sample, triangle
+from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO, corner, meets
+from plant.collision.vec3 import along, cross, dot, sub, unit
+from plant.collision.volume.clip import ANY, add_half, cut, cut_by, put_triangle, select, take_face
+from plant.collision.volume.moments import add_patch, add_solid, measure, set_origin
 
 NOWHERE = (0.0, 0.0, 0.0)
 UPRIGHT = 1e-6  # cosine to d below which a face stands along it
@@ -37,7 +37,7 @@ def _skin(cutter, solid, a, b, c, near):
     side, count, level = cut_by(cutter, 3, solid, near, cutter.own, ANY)
     if count < 3 and level < 0:
         return
-    n = unit(product(sub(b, a), sub(c, a)))
+    n = unit(cross(sub(b, a), sub(c, a)))
     if level >= 0:
         if dot(n, (solid.plane[level, 0], solid.plane[level, 1], solid.plane[level, 2])) > 0.0:
             add_half(cutter, 3, solid, level, near, n[0], n[1], n[2], 0.5)
@@ -49,7 +49,7 @@ def _skin(cutter, solid, a, b, c, near):
 @kernel
 def _under(cutter, solid, a, b, c, d, near):
     """What the faces of a solid have in the column below the triangle abc."""
-    n = unit(product(sub(b, a), sub(c, a)))
+    n = unit(cross(sub(b, a), sub(c, a)))
     rise = dot(n, d)
     if rise == 0.0:
         return
@@ -98,7 +98,7 @@ def _cut_side(polygon, side, count, a, b, d, sign):
     """Cut to the side of the edge ab, seen along d, on which its triangle is."""
     if count < 3:
         return side, 0
-    n = product(sub(b, a), d)
+    n = cross(sub(b, a), d)
     return cut(polygon, side, count, sign * n[0], sign * n[1], sign * n[2], sign * dot(n, a))
 
 
@@ -116,7 +116,7 @@ def _strip(cutter, solid, f, a, b, c, n, d, m, ha, hb, hc):
     if (ha < 0.0) == (hb < 0.0) and (hb < 0.0) == (hc < 0.0):
         return
     v = unit((d[0] - dot(m, d) * m[0], d[1] - dot(m, d) * m[1], d[2] - dot(m, d) * m[2]))
-    u = product(v, m)
+    u = cross(v, m)
     low, high = math.inf, -math.inf
     for k in range(3):
         p, q, hp, hq = (a, b, ha, hb) if k == 0 else (b, c, hb, hc) if k == 1 else (c, a, hc, ha)
@@ -177,7 +177,7 @@ def in_mesh(mesh, m, solid, cutter, near):
     node, end = mesh.first_node[m], mesh.first_node[m + 1]
     while node < end:
         if _skip_node(mesh, node, low, high, solid, NOWHERE):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             _skin(cutter, solid, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2), near)
@@ -189,7 +189,7 @@ def in_mesh(mesh, m, solid, cutter, near):
     node = mesh.first_node[m]
     while node < end:
         if _skip_node(mesh, node, low, high, solid, d):
-            node = mesh.link[node, SKIP]
+            node = mesh.link[node, SKIP_TO]
             continue
         for t in range(mesh.link[node, FIRST], mesh.link[node, FIRST] + mesh.link[node, COUNT]):
             _under(cutter, solid, corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2), d, near)
@@ -209,14 +209,14 @@ def mesh_below(mesh, m, n, d, cutter):
         b = box[node]
         middle = 0.5 * (n[0] * (b[0] + b[3]) + n[1] * (b[1] + b[4]) + n[2] * (b[2] + b[5]))
         if middle - 0.5 * (abs(n[0]) * (b[3] - b[0]) + abs(n[1]) * (b[4] - b[1]) + abs(n[2]) * (b[5] - b[2])) >= d:
-            node = link[node, SKIP]
+            node = link[node, SKIP_TO]
             continue
         for t in range(link[node, FIRST], link[node, FIRST] + link[node, COUNT]):
             p, q, r = corner(mesh, t, 0), corner(mesh, t, 1), corner(mesh, t, 2)
             put_triangle(polygon, p, q, r)
             side, count = cut(polygon, 0, 3, n[0], n[1], n[2], d)
             if count >= 3:
-                o = unit(product(sub(q, p), sub(r, p)))
+                o = unit(cross(sub(q, p), sub(r, p)))
                 add_solid(sums, measure(sums, polygon, side, count, o[0], o[1], o[2]), 1.0)
                 add_patch(sums, o[0], o[1], o[2], 1.0)
         node += 1

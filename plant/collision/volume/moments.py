@@ -1,4 +1,4 @@
-"""Integrals over the overlap of two solids, gathered from the pieces of its surface.
+"""Volume integrals over the overlap of two solids, summed over the pieces of its surface.
 
 The surface of an overlap is what each solid's surface has inside the other. A flat piece of it with the outward unit
 normal n, seen from a point o, is the base of a pyramid of height d = n . (x - o), with the integrals of its base:
@@ -13,10 +13,10 @@ meet, the sums of n, x n' and x x' n over the pieces are those of any surface th
 
 Ref: Luaces 4.6-4.10 (what is needed), 4.89-4.93 (plane and centroid of a contour). His plane is the least squares fit
 of the vertices of the contour, which turns when a straight part gets one vertex more; here it is the plane on which the
-projected contour has the largest area: the same for a flat contour, and always square to the direction in which the
-volume falls fastest when body i moves. With n and the area A of the patch, a small move u of body i changes the volume
-by -A n . u. Area and centroid are those of the projected contour (4.93); the plane goes through the centroid of the
-volume, so that rho_n in 4.8 has no part along n.
+projected contour has the largest area: the same for a flat contour, and always perpendicular to the direction in which
+the volume falls fastest when body i moves. With n and the area A of the patch, a small move u of body i changes the
+volume by -A n . u. Area and centroid are those of the projected contour (4.93); the plane goes through the centroid of
+the volume, so that rho_n in 4.8 has no part along n.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, F3, I1, zeros
-from plant.collide.model import Kind
-from plant.collide.triangle import dot, out_of, product, sub, unit
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, F3, I1, zeros
+from plant.collision.model import Kind
+from plant.collision.vec3 import cross, dot, sub, unit, vector_to_world
 
 APART, FOUND, ENCLOSED, TOO_MANY, UNKNOWN = 0, 1, 2, 3, 4
 NO_CONTOUR = 1e-6  # of volume^(2/3): with a smaller area vector the surfaces' contour tells no direction
@@ -131,7 +131,7 @@ def measure(sums, polygon, side, count, nx, ny, nz):
     s0 = sx = sy = sz = xx = yy = zz = xy = xz = yz = 0.0
     for k in range(2, count):
         c = (polygon[side, k, 0] - o[0], polygon[side, k, 1] - o[1], polygon[side, k, 2] - o[2])
-        w = dot(n, product(sub(b, a), sub(c, a))) / 24.0
+        w = dot(n, cross(sub(b, a), sub(c, a))) / 24.0
         x, y, z = a[0] + b[0] + c[0], a[1] + b[1] + c[1], a[2] + b[2] + c[2]
         s0 += w
         sx += w * x
@@ -175,11 +175,11 @@ def add_patch(sums, nx, ny, nz, sign):
 @inline
 def _write_inertia(rot, xx, yy, zz, xy, xz, yz, out):
     """`out` = the inertia tensor in world axes from second moments in the frame `rot`."""
-    a = out_of(rot, (yy + zz, -xy, -xz))  # columns of R J, then rows of R (R J)' = R J R'
-    b = out_of(rot, (-xy, xx + zz, -yz))
-    c = out_of(rot, (-xz, -yz, xx + yy))
+    a = vector_to_world(rot, (yy + zz, -xy, -xz))  # columns of R J, then rows of R (R J)' = R J R'
+    b = vector_to_world(rot, (-xy, xx + zz, -yz))
+    c = vector_to_world(rot, (-xz, -yz, xx + yy))
     for k in range(3):
-        out[k, 0], out[k, 1], out[k, 2] = out_of(rot, (a[k], b[k], c[k]))
+        out[k, 0], out[k, 1], out[k, 2] = vector_to_world(rot, (a[k], b[k], c[k]))
 
 
 @inline
@@ -187,9 +187,9 @@ def _away(shape, placed, i, j):
     """The way out where no contour tells it: up from a plane or field, else from the origin of j to that of i."""
     p, q = placed.pos[i], placed.pos[j]
     if shape.kind[j] == PLANE or shape.kind[j] == FIELD:
-        return out_of(placed.rot[j], (0.0, 0.0, 1.0))
+        return vector_to_world(placed.rot[j], (0.0, 0.0, 1.0))
     if shape.kind[i] == PLANE:
-        return out_of(placed.rot[i], (0.0, 0.0, -1.0))
+        return vector_to_world(placed.rot[i], (0.0, 0.0, -1.0))
     return unit((p[0] - q[0], p[1] - q[1], p[2] - q[2]))
 
 
@@ -244,7 +244,7 @@ def _finish_patch(sums, shape, placed, i, j, volume, centre, out):
     x, y, z = _along(t, 1, n) / area, _along(t, 2, n) / area, _along(t, 3, n) / area
     lift = dot(n, centre) - dot(n, (x, y, z))
     out.area[0] = area
-    out.normal[0], out.normal[1], out.normal[2] = out_of(rot, n)
+    out.normal[0], out.normal[1], out.normal[2] = vector_to_world(rot, n)
     _write_point(placed, j, sums.origin, x + lift * n[0], y + lift * n[1], z + lift * n[2], out.point)
     # Second moments about the centroid, without what is along n: Q = P M P with P = 1 - n n'.
     xx, yy, zz = _along(t, 4, n) - area * x * x, _along(t, 5, n) - area * y * y, _along(t, 6, n) - area * z * z
@@ -271,6 +271,6 @@ def _along(t, k, n):
 
 @inline
 def _write_point(placed, j, origin, x, y, z, out):
-    p = out_of(placed.rot[j], (origin[0] + x, origin[1] + y, origin[2] + z))
+    p = vector_to_world(placed.rot[j], (origin[0] + x, origin[1] + y, origin[2] + z))
     for k in range(3):
         out[k] = placed.pos[j, k] + p[k]

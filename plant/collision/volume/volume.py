@@ -1,7 +1,7 @@
-"""The volume that two overlapping shapes have in common, for contact by elastic foundation (Luaces 4.6-4.10).
+"""The overlap volume of two shapes, for contact by elastic foundation (Luaces 4.6-4.10).
 
     volumes = build_volumes(scene.hull, [(Kind.BOX, Kind.PLANE)])    once: all memory, and the kernels of these pairs
-    record = Record(volumes)
+    record = Struct(volumes)
     overlap(scene_address, record.address, i, j)                     hot, the lower kind first: 1 = they overlap
     volumes.out                                                      the answer, an `Overlap`, in world axes
 
@@ -24,10 +24,14 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from hilnode.jit import exported, inline, kernel
-from hilnode.record import I1, I2, viewer
-from plant.collide.ball import ball_ball, ball_field, ball_mesh, ball_plane, ball_solid
-from plant.collide.clip import (
+from hilnode.core.jit import exported, inline, kernel
+from hilnode.core.struct import I1, I2, viewer
+from plant.collision.model import Kind
+from plant.collision.scene import view_scene
+from plant.collision.shape.hull import Hulls
+from plant.collision.vec3 import dot, vector_to_local
+from plant.collision.volume.ball import ball_ball, ball_field, ball_mesh, ball_plane, ball_solid
+from plant.collision.volume.clip import (
     NEAR,
     Cutter,
     Solid,
@@ -38,12 +42,8 @@ from plant.collide.clip import (
     new_cutter,
     new_solid,
 )
-from plant.collide.column import in_field, in_mesh, mesh_below
-from plant.collide.hull import Hulls
-from plant.collide.model import Kind
-from plant.collide.moments import TOO_MANY, UNKNOWN, Overlap, clear, finish, new_overlap, nothing
-from plant.collide.scene import view_scene
-from plant.collide.triangle import dot, into
+from plant.collision.volume.column import in_field, in_mesh, mesh_below
+from plant.collision.volume.moments import TOO_MANY, UNKNOWN, Overlap, clear, finish, new_overlap, nothing
 
 SOLIDS = (Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE, Kind.HULL)
 
@@ -73,7 +73,7 @@ def _near(shape, i, j):
 def _centre(placed, i, j):
     """The origin of shape i in the frame of shape j."""
     p, q = placed.pos[i], placed.pos[j]
-    return into(placed.rot[j], (p[0] - q[0], p[1] - q[1], p[2] - q[2]))
+    return vector_to_local(placed.rot[j], (p[0] - q[0], p[1] - q[1], p[2] - q[2]))
 
 
 @inline
@@ -163,7 +163,7 @@ def _solid_field(scene, volumes, i, j):
 def _plane_mesh(scene, volumes, i, j):
     s, v = _begin(scene, volumes)
     up = (s.placed.rot[i, 0, 2], s.placed.rot[i, 1, 2], s.placed.rot[i, 2, 2])
-    n = into(s.placed.rot[j], up)
+    n = vector_to_local(s.placed.rot[j], up)
     mesh_below(s.mesh, s.shape.asset[j], n, dot(n, _centre(s.placed, i, j)), v.cutter)
     return _end(s, v, i, j)
 

@@ -1,4 +1,4 @@
-"""The cab: sticks, pedals and switches to what each drive is asked for.
+"""The cab: from levers, pedals and switches to the demand on each drive.
 
     ISO    left: stick out/in, swing right/left      right: boom down/up, bucket out/in     (pushed away, to the right)
     SAE    the two forward movements change places
@@ -13,9 +13,9 @@ import math
 from enum import IntEnum
 from typing import NamedTuple
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2
-from hilnode.signals import Signal
+from hilnode.core.jit import inline, kernel
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, F2
 
 
 class In(IntEnum):

@@ -1,4 +1,4 @@
-"""The drives: what the cab asks for, as goals of the engine's actuators.
+"""The drives: from the cab's demands to the targets of the engine's actuators.
 
 Cylinders are guided, as in the thesis (6.1): the lever moves a goal, which the joint is held to with no more force than
 the cylinder's pressure gives; a joint that is stopped takes its goal with it. Swing, blade and outriggers are guided
@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1
-from plant.crank import reach
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1
+from plant.constraint.cylinder_linkage import reach
 from plant.machines.excavator.cab import BLADE, BRAKE, DRIVE, GEAR, OUTRIGGERS, PARKING, STEER, STEER_MODE, THROTTLE
-from plant.steering import ackermann, crab, pivot
+from plant.vehicle.steering import ackermann, crab, pivot
 
 ARM = 3  # cylinders of the arm: boom, stick, bucket
 SOFT_END = 0.06  # [m] before the end of its stroke a cylinder slows down

@@ -1,4 +1,4 @@
-"""The gauges: what the machine tells of itself after a step."""
+"""The gauges: the outputs of the machine after a step."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hilnode.jit import kernel
-from hilnode.record import F1, F2, I1
-from hilnode.signals import Signal
-from plant.algebra import rotate
+from hilnode.core.jit import kernel
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, F2, I1
 from plant.machines.excavator.hauling import on_bed
+from plant.numeric.algebra import rotate
 from plant.soil.model import (
     O_AIR,
     O_BANK,
@@ -27,7 +27,7 @@ from plant.soil.model import (
     O_WORK,
     STRIKES,
 )
-from plant.stability import energy_margin
+from plant.vehicle.stability import energy_margin
 
 WHEELS = ("front_left", "front_right", "rear_left", "rear_right")
 ARM = ("boom", "stick", "bucket")
@@ -92,7 +92,7 @@ class Gauges(NamedTuple):
     """What the gauges need to know, and scratch."""
 
     joint: I1  # [7] boom, stick, bucket, swing, blade, outrigger, a front wheel
-    zero: F1  # [7] their angles where the engine's are nought [rad]
+    zero: F1  # [7] their angles where the engine's are zero [rad]
     part: I1  # [n] bodies of the machine
     own: I1  # [bodies] 1 = one of them
     delicate: I1  # [bodies] 1 = should touch nothing
@@ -151,7 +151,7 @@ def notice(e, g):
 
 
 @kernel
-def show(e, g, cab, d, tires, soil, hauling, crowd, imus, out):
+def show(e, g, cab, d, tires, soil, hauling, pool, imus, out):
     """All outputs, in the order of OUTPUTS."""
     state, n = e.data.state, 0
     for k in range(g.joint.size):
@@ -192,7 +192,7 @@ def show(e, g, cab, d, tires, soil, hauling, crowd, imus, out):
     out[n + 6] = s[O_BANK] + s[O_HEAP] + s[O_CUT] + s[O_AIR] + s[O_GONE] + s[O_VOLUME] + hauling.hauled[0]
     out[n + 7], out[n + 8] = on_bed(hauling, soil) * soil.kind.density, 1.0 * hauling.trips[0]
     n += 9
-    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * crowd.told[0], 1.0 * g.collisions[0]
+    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * pool.told[0], 1.0 * g.collisions[0]
     n += 3
     for i in range(3):
         out[n + i], out[n + 3 + i] = imus.force[0, i], imus.rate[0, i]
@@ -204,7 +204,7 @@ def show(e, g, cab, d, tires, soil, hauling, crowd, imus, out):
     out[n + 3] = 1.0 if soil.state.full[0] == 1 else 0.0
     out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
-    out[n + 6] = 1.0 if crowd.told[1] > 0 else 0.0
+    out[n + 6] = 1.0 if pool.told[1] > 0 else 0.0
     out[n + 7] = g.margin[2]
     return n + 8
 

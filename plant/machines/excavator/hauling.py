@@ -1,4 +1,4 @@
-"""The truck: full, it drives off with its load, and an empty one takes its place.
+"""The truck: when full it drives off with its load, and an empty one takes its place.
 
 It goes when the soil on its bed has reached `most`, nothing is falling any more, and the bucket is away from the bed.
 The bed is emptied row by row, so that no step has much to do, and again until nothing has slid into rows that were
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, I1
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, I1
 from plant.soil.books import take
 from plant.soil.model import QUANTUM
 

@@ -1,4 +1,4 @@
-"""The arm in its plane: where all pins are at given angles, and which angles the cylinders allow.
+"""Planar kinematics of the arm: where all pins are at given angles, and which angles the cylinders allow.
 
 Plane of the uppercarriage: x forward, z up, from the foot of the boom. Angles [rad]: the boom against level, the
 stick against the boom's line and the bucket against the stick's line, all turning up or out; so a stick that is folded

@@ -1,4 +1,4 @@
-"""What the machine and its site look like: entries of plant/look.py that displays draw."""
+"""What the machine and its site look like: entries of plant/visual/entries.py that displays draw."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from plant.look import Entry, entry, strut
 from plant.machines.excavator.linkage import flat
 from plant.machines.excavator.mechanism import WHEELS, bucket_profile, load_centre, spin
 from plant.machines.excavator.parameters import Parameters
+from plant.visual.entries import Entry, entry, strut
 
 YELLOW, GREY, DARK, GLASS = (0.95, 0.72, 0.10), (0.34, 0.35, 0.37), (0.13, 0.13, 0.14), (0.55, 0.72, 0.80)
 EARTH, STEEL, RED, WHITE = (0.36, 0.26, 0.17), (0.45, 0.46, 0.48), (0.80, 0.16, 0.10), (0.93, 0.93, 0.92)

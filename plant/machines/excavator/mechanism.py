@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plant.collide.shapes import Capsule, Sphere
-from plant.crank import crank_of
+from plant.collision.shape.shapes import Capsule, Sphere
+from plant.constraint.cylinder_linkage import crank_of
 from plant.machines.excavator.linkage import Arm, arm_at, holding, lengths, ranges
 from plant.machines.excavator.parameters import ParameterError, Parameters
-from plant.world import World, frame_along, product, rotated
+from plant.world.rotations import frame_along, product, rotated
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 

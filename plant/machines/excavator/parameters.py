@@ -1,4 +1,4 @@
-"""The numbers of the machine, each with its unit, its range and where it comes from: those of `a924.toml`, and others.
+"""Parameters of the machine, each with its unit, range and source: those of `a924.toml`, or a user's own.
 
 Overrides are text with a unit, `{"boom.mass" = "1.7 t", "pump.flow" = "400 l/min"}`, or the table of a file of your own
 with a value, a unit and a source for each entry; any unit of the same kind will do. Names that it leaves out stay as
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hilnode.signals import nearest
-from hilnode.tables import FileTable, read_beside
+from hilnode.core.signals import nearest
+from hilnode.core.tables import FileTable, read_beside
 
 FILE = "a924.toml"
 ENTRY_KEYS = {"value", "unit", "source"}

@@ -1,4 +1,4 @@
-"""The excavator for the node: `create` makes it from the options of a config."""
+"""The excavator as a plant of the node: `create` makes it from the options of a config."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilnode.record import Record
-from hilnode.signals import Signal, nearest
+from hilnode.core.signals import Signal, nearest
+from hilnode.core.struct import Struct
 from plant.abi import Arrows, Plant, Props, Task
-from plant.collide.model import Kind
-from plant.collide.shapes import Field
-from plant.compile import Engine
-from plant.look import Entry
+from plant.collision.model import Kind
+from plant.collision.shape.shapes import Field
+from plant.engine.compile import Engine
 from plant.machines.excavator.cab import INPUTS
 from plant.machines.excavator.gauges import OUTPUTS, pulls
 from plant.machines.excavator.look import GRASS, cone, fence, look, truck
@@ -41,10 +40,11 @@ from plant.machines.excavator.site import (
 from plant.machines.excavator.step import Excavator, reset, step
 from plant.natural.builder import Options
 from plant.natural.step import TANGENT_STATUS
-from plant.scene import frames_of, scene_of
 from plant.soil.kind import PARAMETERS, SoilKind
-from plant.spook import FULL
-from plant.world import World
+from plant.velocity.step import FULL
+from plant.visual.entries import Entry
+from plant.visual.from_world import frames_of, scene_of
+from plant.world.world import World
 
 NAME = "excavator"
 SITE_SOIL = {"mu_dig": 1.6e5, "mu_cp": 1.2e5}  # moist loam: a bucket breaks out of it without lifting the machine
@@ -150,7 +150,7 @@ def assemble(
     _materials(world)
     engine = world.compile(dt, stepper=stepper, contacts=contacts_of(site), natural=Options(iterations=2, driving=1.0))
     content = build_records(engine, machine, p, site, tires, soil or _soil({}), hydraulic, sensors, seed)
-    record = Record(content)
+    record = Struct(content)
     _refuse_inside(engine, site)
     plant = Plant(
         NAME,

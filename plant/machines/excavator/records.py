@@ -1,4 +1,4 @@
-"""The records of one machine on one site: from World, engine and parameters to what the step works on."""
+"""The structs that the step of one machine on one site works on, built from World, engine and parameters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.compile import Engine
-from plant.crank import crank_of
-from plant.crowd import Crowd, build_crowd
-from plant.inertial import Imu, build_imus
+from plant.constraint.cylinder_linkage import crank_of
+from plant.engine.compile import Engine
+from plant.engine.proximity_pool import ProximityPool, build_pool
 from plant.machines.excavator.cab import INPUTS, Cab
 from plant.machines.excavator.drives import Drives
 from plant.machines.excavator.gauges import OUTPUTS, PINS, Gauges
@@ -33,17 +32,18 @@ from plant.machines.excavator.site import (
     patches,
 )
 from plant.machines.excavator.step import Excavator, Load
-from plant.restart import start_of
+from plant.sensor.imu import Imu, build_imus
 from plant.soil.bucket import Bucket
 from plant.soil.build import build_soil
 from plant.soil.buried import Pipe
 from plant.soil.ground import build_ground
 from plant.soil.kind import SoilKind
-from plant.tires.composite_slip import CompositeSlip
-from plant.tires.fiala import Fiala
-from plant.tires.magic_formula import MagicFormula
-from plant.tires.model import Tire, Wheel, build_tires
-from plant.world import rotated
+from plant.vehicle.tires.composite_slip import CompositeSlip
+from plant.vehicle.tires.fiala import Fiala
+from plant.vehicle.tires.magic_formula import MagicFormula
+from plant.vehicle.tires.model import Tire, Wheel, build_tires
+from plant.velocity.reset import start_of
+from plant.world.rotations import rotated
 
 TIRES = {"magic_formula": MagicFormula, "fiala": Fiala, "composite_slip": CompositeSlip}
 CONTACTS, CROWDED = 96, 320  # at a time, at most; with all spare fences and cones lying about
@@ -87,7 +87,7 @@ def build_records(
     core = engine.content.model.setup.core
     base = engine.core.content.frame.mass[load].copy() if engine.core is not None else np.zeros((4, 4))
     heap = np.array([engine.index(f"heap{k}") for k in range(HEAPS)], np.int64)
-    crowd, prop_pose, prop_stamp = _props(engine, _crowd(engine, site), heap)
+    pool, prop_pose, prop_stamp = _props(engine, _proximity_pool(engine, site), heap)
     return Excavator(
         engine=engine.record.address,
         cab=_cab(),
@@ -98,7 +98,7 @@ def build_records(
         hauling=new_hauling(
             number.get("truck", -1), TRUCK_FULL * BED_LENGTH * BED_WIDTH * BED_WALL / kind.bulking, TRUCK_CLEAR
         ),
-        crowd=crowd,
+        proximity_pool=pool,
         gauges=_gauges(engine, machine, p),
         imus=build_imus([Imu(engine.index("uppercarriage"))]),
         sensors=sensors_of(OUTPUTS, sensors, seed),
@@ -117,14 +117,16 @@ def build_records(
     )
 
 
-def _props(engine: Engine, crowd: Crowd, heap: NDArray[np.int64]) -> tuple[Crowd, NDArray[Any], NDArray[np.int64]]:
-    """The crowd, and all that displays are told of in one piece: first the crowd, which lives there, then the heaps."""
-    objects, count = len(crowd.stamp), len(crowd.stamp) + len(heap)
+def _props(
+    engine: Engine, pool: ProximityPool, heap: NDArray[np.int64]
+) -> tuple[ProximityPool, NDArray[Any], NDArray[np.int64]]:
+    """The pool, and all that displays are told of in one piece: first its objects, which live there, then the heaps."""
+    objects, count = len(pool.stamp), len(pool.stamp) + len(heap)
     pose, stamp = np.zeros((count, 7)), np.zeros(count, np.int64)
     pose[:, 3] = 1.0
-    pose[:objects] = crowd.pose
+    pose[:objects] = pool.pose
     pose[objects:, :3] = engine.content.data.state.pos[heap]
-    return crowd._replace(pose=pose[:objects], stamp=stamp[:objects]), pose, stamp
+    return pool._replace(pose=pose[:objects], stamp=stamp[:objects]), pose, stamp
 
 
 def pins(engine: Engine) -> tuple[str, ...]:
@@ -246,7 +248,7 @@ def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) ->
     )
 
 
-def _crowd(engine: Engine, site: Site) -> Crowd:
+def _proximity_pool(engine: Engine, site: Site) -> ProximityPool:
     poses, kinds, radii = objects(site)
     spares = []
     if site.spares and site.objects:
@@ -259,9 +261,7 @@ def _crowd(engine: Engine, site: Site) -> Crowd:
         ("bucket", 1.2),
         ("blade", 1.4),
     ]
-    return build_crowd(
-        engine, poses=np.array(poses), kinds=kinds, radii=radii, spares=spares, seekers=seekers, near=0.6
-    )
+    return build_pool(engine, poses=np.array(poses), kinds=kinds, radii=radii, spares=spares, seekers=seekers, near=0.6)
 
 
 def _gauges(engine: Engine, machine: Machine, p: Parameters) -> Gauges:

@@ -1,11 +1,11 @@
-"""What the machine's own controller sees: angle and pressure sensors, an inclinometer and an IMU, with their errors.
+"""The controller's sensors: angle and pressure sensors, an inclinometer and an IMU, with their errors.
 
 Each sensor reads one output of the machine and shows it as `sensor.<output>`. Its errors can be changed:
 
     options.sensors = { "boom.angle" = { noise = 0.002, delay = 5 }, "imu.ax" = { bias = 0.1 } }
 
-with the keys of `plant.sensors.Channel`: noise, bias, walk, gain_error, delay [steps], lag [s], quantum, low, high,
-failure, dropout_rate, dropout_time. The defaults are those of ordinary mobile-machine sensors.
+with the keys of `plant.sensor.channel.Channel`: noise, bias, walk, gain_error, delay [steps], lag [s], quantum, low,
+high, failure, dropout_rate, dropout_time. The defaults are those of ordinary mobile-machine sensors.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hilnode.signals import Signal, nearest
+from hilnode.core.signals import Signal, nearest
 from plant.machines.excavator.parameters import ParameterError
-from plant.sensors import Channel, Sensors, build_sensors
+from plant.sensor.channel import Channel, Sensors, build_sensors
 
 ANGLE = {"noise": math.radians(0.03), "quantum": math.radians(0.01), "delay": 5}  # a CAN encoder every 5 ms
 TILT = {"noise": math.radians(0.05), "quantum": math.radians(0.01), "lag": 0.1, "delay": 10}

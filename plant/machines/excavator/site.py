@@ -1,10 +1,10 @@
-"""The building site: ground that can be dug, land around it, a truck, a buried pipe, fences and cones.
+"""The building site: ground that can be dug, surrounding land, a truck, a buried pipe, fences and cones.
 
 terrain    256 x 256 samples every 0.15 m: 38 m square, level, gently waved, or a slope
 land       four coarse fields around it, which bear wheels but cannot be dug
 truck      a parked tipper with an open bed, whose floor is a field that heaps can grow on
 heaps      two small fields in reserve, laid down where soil falls on the land
-crowd      fences and cones that enter the simulation when the machine comes near (Luaces 6.3)
+objects    fences and cones that enter the simulation when the machine comes near (Luaces 6.3)
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plant.abi import TILE, Grid
-from plant.collide.shapes import Box, Capsule, Field, Sphere
-from plant.compile import Engine
-from plant.crowd import upright
+from plant.collision.shape.shapes import Box, Capsule, Field, Sphere
+from plant.engine.compile import Engine
+from plant.engine.proximity_pool import upright
 from plant.machines.excavator.look import GRASS, STEEL
 from plant.machines.excavator.mechanism import BUCKET, GROUND, HARD, MACHINE, OBJECT, WHEEL
 from plant.machines.excavator.parameters import ParameterError
 from plant.soil.ground import Ground
-from plant.world import World, frame_along
+from plant.world.rotations import frame_along
+from plant.world.world import World
 
 Floats = NDArray[np.float64]
 

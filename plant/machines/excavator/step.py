@@ -1,11 +1,11 @@
-"""One step of the whole machine: the ordered list of its parts.
+"""One step of the whole machine: its parts, in their order.
 
 cab         levers within their ranges                                   cab.py
 drives      goals of cylinders, swing, steering, wheels, tools           drives.py
-tires       forces on the wheels, from where they are now                plant/tires
+tires       forces on the wheels, from where they are now                plant/vehicle/tires
 hauling     a full truck drives off, before the soil is counted          hauling.py
 soil        digging, filling, dumping; force on the bucket, its load     plant/soil
-crowd       fences and cones that come near                              plant/crowd.py
+objects     fences and cones that come near                              plant/engine/proximity_pool.py
 engine      one step of the multibody system, spook or ali3p
 gauges      outputs, stability, flags, arrows                            gauges.py
 """
@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hilnode.jit import inline, kernel
-from hilnode.record import F1, F2, I1, viewer
+from hilnode.core.jit import inline, kernel
+from hilnode.core.struct import F1, F2, I1, viewer
 from plant.abi import OK, step_function
-from plant.algebra import rotate
-from plant.crowd import Crowd, reset_crowd, tend_crowd
-from plant.inertial import Imus, read_imus, reset_imus
+from plant.engine.proximity_pool import ProximityPool, reset_pool, tend_pool
 from plant.machines.excavator.cab import Cab, read_cab
 from plant.machines.excavator.drives import ARM, Drives, drive, reset_drives
 from plant.machines.excavator.gauges import Gauges, notice, show, show_pulls, stand
@@ -27,16 +25,18 @@ from plant.machines.excavator.hauling import Hauling, haul, reset_hauling
 from plant.machines.excavator.mechanism import EMPTY, LOAD_RADIUS
 from plant.model import Status, view_engine
 from plant.natural.model import view_natural
-from plant.restart import Start, restart
-from plant.sensors import Sensors, reset_sensors, sense
+from plant.numeric.algebra import rotate
+from plant.sensor.channel import Sensors, reset_sensors, sense
+from plant.sensor.imu import Imus, read_imus, reset_imus
 from plant.soil.ground import Ground
 from plant.soil.model import O_LOAD_X, O_LOAD_Y, O_LOAD_Z, O_MASS, Soil
 from plant.soil.step import reset_soil, soil_step
 from plant.stages import call_stage
-from plant.tires.model import Tires, reset_tires
-from plant.tires.step import tire_wrenches
+from plant.vehicle.tires.model import Tires, reset_tires
+from plant.vehicle.tires.step import tire_wrenches
+from plant.velocity.reset import Start, restart
 
-PLACED = int(Status.PLACED)
+POSES_VALID = int(Status.POSES_VALID)
 
 
 class Load(NamedTuple):
@@ -61,7 +61,7 @@ class Excavator(NamedTuple):
     tires: Tires
     soil: Soil
     hauling: Hauling
-    crowd: Crowd
+    proximity_pool: ProximityPool
     gauges: Gauges
     imus: Imus
     sensors: Sensors
@@ -70,7 +70,7 @@ class Excavator(NamedTuple):
     shown: I1  # [n] bodies whose poses are told: the machine's; others are props or ground
     heap: I1  # [k] bodies of the patches in reserve
     heap_patch: I1  # [k]
-    prop_pose: F2  # [o + k, 7] of fences and cones, which are the crowd's, and then of these patches: for displays
+    prop_pose: F2  # [o + k, 7] of the pool's fences and cones, and then of these patches: for displays
     prop_stamp: I1  # [o + k]
     arrow_stamp: I1  # [1]
     arrow_count: I1  # [1]
@@ -148,7 +148,7 @@ def _lay_heaps(x, e):
         at, pos = x.ground.at[x.heap_patch[k]], e.data.state.pos[x.heap[k]]
         if x.ground.on[x.heap_patch[k]] == 1 and (pos[0] != at[0] or pos[1] != at[1] or pos[2] != at[2]):
             pos[0], pos[1], pos[2] = at[0], at[1], at[2]
-            e.data.status[PLACED] = 0
+            e.data.status[POSES_VALID] = 0
             _tell_heap(x, k, pos)
 
 
@@ -186,7 +186,7 @@ def _draw_arrows(x, e):
 @kernel
 def _show(x, e, n, outputs, poses):
     """Outputs, what sensors make of them, forces in joints, and poses."""
-    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.hauling, x.crowd, x.imus, outputs)
+    show(e, x.gauges, x.cab, x.drives, x.tires, x.soil, x.hauling, x.proximity_pool, x.imus, outputs)
     sense(x.sensors, n, e.model.setup.h, outputs, outputs)
     show_pulls(e, x.gauges, outputs)
     for k in range(x.shown.size):
@@ -219,7 +219,7 @@ def step(self, n, params, inputs, outputs, poses):
     _lay_heaps(x, e)
     _carry(e, x.load, x.soil.state.out[O_MASS])
     _lean(x.load, x.soil.state.out, state.quat[b], x.gravity, wrench)
-    tend_crowd(e, x.crowd)
+    tend_pool(e, x.proximity_pool)
     status = call_stage(e.model.stage.step, x.engine, 1)
     if status != OK:
         return status
@@ -242,7 +242,7 @@ def reset(self, n, params, inputs, outputs, poses):
         _tell_heap(x, k, e.data.state.pos[x.heap[k]])
     reset_soil(x.soil, x.ground, e.scene.field)
     reset_hauling(x.hauling)
-    reset_crowd(e, x.crowd)
+    reset_pool(e, x.proximity_pool)
     reset_tires(x.tires)
     reset_imus(x.imus)
     read_imus(x.imus, x.gravity, e.model.setup.h, e.data.state.quat, e.data.state.vel)

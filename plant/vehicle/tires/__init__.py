@@ -1,9 +1,9 @@
-"""Tires on ground that is given by heights: what each wheel is pushed with in a step.
+"""Tires on ground that is given by heights: the forces and torques on each wheel in a step.
 
-model.py            the arrays, and `Tire` and `Wheel` for people
+model.py            the arrays, and the user-facing `Tire` and `Wheel`
 contact.py          the plane under a wheel; depth, contact point and directions
-normal.py           how hard the ground pushes
-transient.py        slip with a memory: relaxation lengths, standing still
+normal.py           the normal force
+transient.py        transient slip: relaxation lengths, standing still
 magic_formula.py    the laws: forces along and across by slip and load
 fiala.py
 composite_slip.py

@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hilnode.jit import inline, kernel
-from plant.quantities import Checked, quantity
+from hilnode.core.jit import inline, kernel
+from plant.parameter import Checked, quantity
 
 REFERENCE = "Allen, Rosenthal and Szostak 1988"
 FULL = 2.0  # composite slip from which a tire counts as sliding: f is 0.999 there with the default constants

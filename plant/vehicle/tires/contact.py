@@ -1,4 +1,4 @@
-"""A wheel against the ground: the plane under it, how deep it is in it, where it touches, and which way it rolls.
+"""Contact of a wheel with the ground: the local ground plane, penetration, contact point and rolling direction.
 
     plane       least squares through six heights under the wheel, three along by two across. The points move with the
                 wheel, so the plane is as continuous as the ground.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 from plant.soil.ground import NOWHERE, surface
 
 ALONG = 0.35  # half the length over which the ground is sampled, over the radius

@@ -1,4 +1,4 @@
-"""Fiala's tire: bristles on a patch with a parabolic pressure, which stick at the front and slide at the back.
+"""The Fiala tire: brush bristles on a patch with parabolic pressure, which stick at the front and slide at the rear.
 
 With z = C s / (3 mu Fz), the slip over the slip at which the whole patch slides:
 
@@ -20,9 +20,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hilnode.jit import inline, kernel
-from plant.quantities import Checked, quantity
-from plant.tires.slip import direction
+from hilnode.core.jit import inline, kernel
+from plant.parameter import Checked, quantity
+from plant.vehicle.tires.slip import direction
 
 REFERENCE = "Fiala 1954; Pacejka 2012 section 3.2"
 KX, KY, POWER, MU0, MU1, F0 = range(6)

@@ -1,4 +1,4 @@
-"""The table of tire laws: a class of parameters to its kernels.
+"""The table of tire laws: from a class of parameters to its kernels.
 
 A law is one file: its reference, its parameters (a `Checked` dataclass with `columns` and `slopes`) and two kernels,
 
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from hilnode.jit import kernel
-from plant.tires import composite_slip as composite_slip_law
-from plant.tires import fiala as fiala_law
-from plant.tires import magic_formula as magic_formula_law
-from plant.tires.composite_slip import composite_slip, composite_slip_peaks
-from plant.tires.fiala import fiala, fiala_peaks
-from plant.tires.magic_formula import magic_formula, magic_formula_peaks
+from hilnode.core.jit import kernel
+from plant.vehicle.tires import composite_slip as composite_slip_law
+from plant.vehicle.tires import fiala as fiala_law
+from plant.vehicle.tires import magic_formula as magic_formula_law
+from plant.vehicle.tires.composite_slip import composite_slip, composite_slip_peaks
+from plant.vehicle.tires.fiala import fiala, fiala_peaks
+from plant.vehicle.tires.magic_formula import magic_formula, magic_formula_peaks
 
 MAGIC_FORMULA, FIALA, COMPOSITE_SLIP = 0, 1, 2
 

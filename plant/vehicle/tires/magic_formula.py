@@ -24,9 +24,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hilnode.jit import inline, kernel
-from plant.quantities import Checked, quantity
-from plant.tires.slip import direction
+from hilnode.core.jit import inline, kernel
+from plant.parameter import Checked, quantity
+from plant.vehicle.tires.slip import direction
 
 REFERENCE = "Pacejka and Besselink 1997; Pacejka 2012 section 4.3"
 LIGHT = 0.05  # least peak friction, however heavy the load

@@ -1,4 +1,4 @@
-"""Tires for people, `Tire` and `Wheel`, and the arrays that the kernels work on, `Tires`."""
+"""User-facing `Tire` and `Wheel`, and the arrays that the kernels work on, `Tires`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import F1, F2, I1, viewer
-from plant.quantities import Checked, quantity
-from plant.tires.laws import TireLaw, code_of
-from plant.tires.magic_formula import MagicFormula
+from hilnode.core.jit import kernel
+from hilnode.core.struct import F1, F2, I1, viewer
+from plant.parameter import Checked, quantity
+from plant.vehicle.tires.laws import TireLaw, code_of
+from plant.vehicle.tires.magic_formula import MagicFormula
 
 COLUMNS = 20  # constants of a law, at most
 SAMPLES = 6  # points of the ground under a wheel
@@ -118,7 +118,7 @@ view_tires = viewer(Tires)
 
 
 def build_tires(wheels: Sequence[Wheel]) -> Tires:
-    """The arrays of these wheels, ready for the first step. Lay them down as a `Record` for hot code."""
+    """The arrays of these wheels, ready for the first step. Lay them down as a `Struct` for hot code."""
     n = len(wheels)
     tires = [w.tire for w in wheels]
     for k, w in enumerate(wheels):

@@ -1,4 +1,4 @@
-"""How hard the ground pushes: a linear spring and damper that never pulls (Luaces 6.1), stiffening if asked.
+"""Normal force of a tire: a spring and damper that never pulls (Luaces 6.1), optionally stiffening with deflection.
 
     F = k d + k2 d^2 + c d'   if that is positive, else 0
 
@@ -9,7 +9,7 @@ a tire whose belt hardly stretches).
 
 from __future__ import annotations
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 ROLLS = 1.0 / 3.0  # share of the deflection that is taken off the rolling radius
 

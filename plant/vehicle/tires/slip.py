@@ -1,10 +1,10 @@
-"""What the laws share: how slip along and slip across make one force."""
+"""Combined slip, shared by the laws: how longitudinal and lateral slip make one force."""
 
 from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline
+from hilnode.core.jit import inline
 
 
 @inline

@@ -1,4 +1,4 @@
-"""One step of all tires: forces on the wheels from where they are and how they move.
+"""One step of all tires: forces and torques on the wheels from their poses and velocities.
 
 tire_wrenches       the ordered list of stages, for each wheel
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
-from plant.algebra import cross, rotate
-from plant.tires.contact import DEEP, find_plane, forwards, reach
-from plant.tires.laws import law_force, law_peaks
-from plant.tires.model import clear_wheel, lift_wheel
-from plant.tires.normal import ROLLS, normal_load
-from plant.tires.transient import DAMPED, TWISTED, WOUND, stretch_tread, wound
+from hilnode.core.jit import inline, kernel
+from plant.numeric.algebra import cross, rotate
+from plant.vehicle.tires.contact import DEEP, find_plane, forwards, reach
+from plant.vehicle.tires.laws import law_force, law_peaks
+from plant.vehicle.tires.model import clear_wheel, lift_wheel
+from plant.vehicle.tires.normal import ROLLS, normal_load
+from plant.vehicle.tires.transient import DAMPED, TWISTED, WOUND, stretch_tread, wound
 
 LIGHT = 1e-3  # [N] a lighter load has no friction
 SMOOTHEST = 1e-3  # least grip: laws divide by friction
@@ -125,7 +125,7 @@ def tire_wrenches(tires, ground, field, pos, quat, vel, h, wrench):
 
     `pos` [b, 3] centres of mass [m], `quat` [b, 4], `vel` [b, 6] linear [m/s] and angular [rad/s] in world axes;
     `ground` of `plant.soil.ground` with the samples in `field`. `wrench` [b, 6] is added to: force [N] and torque about
-    the centre of mass [N m]; whoever owns it sets it to nought before. A wheel whose state is not finite adds nothing.
+    the centre of mass [N m]; whoever owns it sets it to zero before. A wheel whose state is not finite adds nothing.
     """
     for w in range(tires.body.size):
         if not _wheel(tires, w, ground, field, pos, quat, vel, h, wrench):

@@ -1,4 +1,4 @@
-"""Slip with a memory: a tread that has to be stretched before it pushes, so that a wheel may stand still.
+"""Transient slip: the tread deflects over a relaxation length before it pushes, so that a wheel may stand still.
 
     u' = -vs - T / sigma u,   slip of the tread = u / sigma       Pacejka and Besselink 1997; Pacejka 2012 chapter 7
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from hilnode.jit import inline, kernel
+from hilnode.core.jit import inline, kernel
 
 MOST = 1.5  # largest slip
 SLOW = 0.3  # [m/s] below it a slip counts against this instead of the travel, for the bound alone

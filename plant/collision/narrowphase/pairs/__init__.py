@@ -1,1 +1,1 @@
-"""One file for each family of pairs; `near` imports them all."""
+"""Pair kernels: one file for each family of pairs of shapes; `table` imports them all."""

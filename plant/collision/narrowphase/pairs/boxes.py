@@ -1,13 +1,13 @@
-"""Boxes against boxes; what has corners or edges against planes."""
+"""Boxes against boxes; boxes, cylinders, cones and hulls against planes."""
 
 from __future__ import annotations
 
-from plant.collide.box_box import box_box, box_plane
-from plant.collide.convex import convex_plane
-from plant.collide.model import Kind
-from plant.collide.near import pair
-from plant.collide.scene import view_scene
-from plant.collide.turned import cone_plane, cylinder_plane
+from plant.collision.model import Kind
+from plant.collision.narrowphase.box_box import box_box, box_plane
+from plant.collision.narrowphase.convex import convex_plane
+from plant.collision.narrowphase.cylinder_plane import cone_plane, cylinder_plane
+from plant.collision.narrowphase.table import pair
+from plant.collision.scene import view_scene
 
 
 @pair(Kind.BOX, Kind.BOX)

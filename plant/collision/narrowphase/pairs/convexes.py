@@ -1,11 +1,11 @@
-"""Convex pairs that have no closed form of their own: by their support points."""
+"""Convex pairs without a closed form of their own: by their support functions."""
 
 from __future__ import annotations
 
-from plant.collide.convex import convex_convex
-from plant.collide.model import Kind
-from plant.collide.near import pair
-from plant.collide.scene import view_scene
+from plant.collision.model import Kind
+from plant.collision.narrowphase.convex import convex_convex
+from plant.collision.narrowphase.table import pair
+from plant.collision.scene import view_scene
 
 CONVEX = [kind for kind in Kind if kind <= Kind.HULL]
 CLOSED_FORM = {

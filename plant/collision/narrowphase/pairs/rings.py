@@ -1,11 +1,11 @@
-"""Tori and chain links: against spheres in closed form, against the rest by a walk along their wire."""
+"""Tori and chain links: against spheres in closed form, against the rest by a search along their core curve."""
 
 from __future__ import annotations
 
-from plant.collide.model import Kind
-from plant.collide.near import pair
-from plant.collide.ring import shape_ring, sphere_ring
-from plant.collide.scene import view_scene
+from plant.collision.model import Kind
+from plant.collision.narrowphase.ring import shape_ring, sphere_ring
+from plant.collision.narrowphase.table import pair
+from plant.collision.scene import view_scene
 
 
 def _sphere_ring(scene, i, j, margin):

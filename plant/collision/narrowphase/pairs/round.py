@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from plant.collide.capsule_box import capsule_box
-from plant.collide.capsule_cylinder import capsule_cylinder
-from plant.collide.model import Kind
-from plant.collide.near import pair
-from plant.collide.round import (
+from plant.collision.model import Kind
+from plant.collision.narrowphase.capsule_box import capsule_box
+from plant.collision.narrowphase.capsule_cylinder import capsule_cylinder
+from plant.collision.narrowphase.sphere_capsule import (
     capsule_capsule,
     capsule_plane,
     sphere_box,
@@ -16,7 +15,8 @@ from plant.collide.round import (
     sphere_plane,
     sphere_sphere,
 )
-from plant.collide.scene import view_scene
+from plant.collision.narrowphase.table import pair
+from plant.collision.scene import view_scene
 
 
 @pair(Kind.SPHERE, Kind.SPHERE)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from plant.collide.field import capsule_field, sphere_field
-from plant.collide.field_convex import convex_field
-from plant.collide.mesh_capsule import capsule_mesh
-from plant.collide.mesh_convex import convex_mesh
-from plant.collide.mesh_field import mesh_field
-from plant.collide.mesh_mesh import mesh_mesh
-from plant.collide.mesh_round import sphere_mesh
-from plant.collide.model import Kind
-from plant.collide.near import pair
-from plant.collide.plane_mesh import plane_mesh
-from plant.collide.scene import view_scene
+from plant.collision.model import Kind
+from plant.collision.narrowphase.field import capsule_field, sphere_field
+from plant.collision.narrowphase.field_convex import convex_field
+from plant.collision.narrowphase.mesh_capsule import capsule_mesh
+from plant.collision.narrowphase.mesh_convex import convex_mesh
+from plant.collision.narrowphase.mesh_field import mesh_field
+from plant.collision.narrowphase.mesh_mesh import mesh_mesh
+from plant.collision.narrowphase.mesh_round import sphere_mesh
+from plant.collision.narrowphase.plane_mesh import plane_mesh
+from plant.collision.narrowphase.table import pair
+from plant.collision.scene import view_scene
 
 
 @pair(Kind.SPHERE, Kind.MESH)

@@ -1,0 +1,1 @@
+"""Shapes, their mass properties, support functions, and the BVH of a mesh."""

@@ -1,0 +1,1 @@
+"""Overlap volumes of two shapes, and their moments."""

@@ -1,0 +1,1 @@
+"""Constraint rows: joints, couplings, actuators, springs, hydraulics, contacts."""

@@ -1,0 +1,1 @@
+"""Small fixed-size algebra and hash tables for kernels."""

@@ -1,0 +1,1 @@
+"""The stepper `articulated`: joint coordinates of a kinematic tree, with loop closure."""

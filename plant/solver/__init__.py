@@ -1,0 +1,1 @@
+"""Solvers of the mixed linear complementarity problem of a step, impacts, and sleep."""

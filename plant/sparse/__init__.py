@@ -1,0 +1,1 @@
+"""Sparse linear algebra of the constraints: islands, elimination order, block LDL factorisation."""

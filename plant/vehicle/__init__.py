@@ -1,0 +1,1 @@
+"""Wheeled vehicles: tires, steering geometry, stability margin."""

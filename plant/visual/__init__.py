@@ -1,0 +1,1 @@
+"""The visual description of a machine, for displays: shapes, colours, frames."""
