@@ -1,4 +1,4 @@
-"""The driver contract: who turns a device's bytes into named signals, and back.
+"""The driver interface: turns a device's bytes into named signals, and back.
 
 A driver file declares its channels first, then its code. It knows nothing of threads, mailboxes or the tick: the runner
 (`drivers/runner.py`) calls `read` from one thread and `write` from another, so that a slow write never delays a read.
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.signals import Signal, SignalError, check_unique, nearest
+from hilnode.core.signals import Signal, SignalError, check_unique, nearest
 
 HELD = -1
 """What `read` returns when no frame came, and what came before is known to hold still."""

@@ -1,4 +1,4 @@
-"""ecu: a controller that speaks to the node over the bridge's ECU lane (bridge/ecu.py), on this PC or another.
+"""ecu: a controller that speaks to the node over the bridge's ECU lane (bridge/ecu/server.py), on this PC or another.
 
 The lane, a process of its own, writes what the ECU sends straight into the driver's mailbox and sends it each row's
 commands; nothing of that passes through here, so that no thread adds its delay. What is left for the driver is to
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError, channels_from, refuse_unknown
-from hilnode.ecu_line import SILENT, E
+from hilnode.shared.ecu_link import SILENT, E
 
 LOOK_EVERY = 0.02  # [s]
 LETS_GO_WITHIN = 0.05  # [s] a lane that was killed in the middle of a letter never does

@@ -1,4 +1,4 @@
-"""What stands in a frame: packed numbers, columns of text, or text of any shape; numbers to units and back.
+"""Fields of a frame: packed numbers, columns of text, or free-form text; scaling of raw numbers to units and back.
 
 A layout lists its items in the order of the wire. An item with a `name` is a channel; the others are `skip` (bytes or
 columns that say nothing), `bytes` and `text` (always the same; a frame with others there is not ours) and `length` (how
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from drivers.base import OptionError, channels_from
 from drivers.options import Options
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 Values = NDArray[np.float64]
 

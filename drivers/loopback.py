@@ -1,4 +1,4 @@
-"""loopback: a patch cable. What is written to `out.k` is read back at `in.k`, optionally late.
+"""loopback: a patch cable. What is written to `out.k` is read back at `in.k`, optionally delayed.
 
 The first thing to connect on a new bench: it shows the path from a plant output to a plant input with no device at all.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, OptionError, refuse_unknown
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 WAIT = 0.05  # [s] a read waits this long for what is written
 

@@ -1,4 +1,4 @@
-"""Reading a table of options: each key checked, each complaint naming the key, the value and what is allowed."""
+"""Reading a table of options: each key is checked, each error names the key, the value and what is allowed."""
 
 from __future__ import annotations
 

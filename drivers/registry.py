@@ -9,24 +9,24 @@ from typing import Any
 from drivers.base import Driver
 from drivers.stand_in import StandIn
 from drivers.twin import Twin
-from hilnode.kinds import KindError, Kinds
+from hilnode.core.registry import KindError, Kinds
 
 KINDS = Kinds(
     "driver",
     "hilnode.drivers",
     {
-        "can": "drivers.can_bus:Can",
-        "daq": "drivers.daq:Daq",
+        "can": "drivers.can.bus:Can",
+        "daq": "drivers.daq.driver:Daq",
         "ecu": "drivers.ecu:Ecu",
-        "hid": "drivers.hid_device:HidDevice",
+        "hid": "drivers.hid.device:HidDevice",
         "loopback": "drivers.loopback:Loopback",
-        "modbus": "drivers.modbus_client:Modbus",
-        "modbus-server": "drivers.modbus_server:ModbusServer",
-        "opcua": "drivers.opcua_client:Opcua",
-        "opcua-server": "drivers.opcua_server:OpcuaServer",
-        "operator": "drivers.virtual_operator:Operator",
-        "serial": "drivers.serial_port:SerialPort",
-        "udp": "drivers.udp:Udp",
+        "modbus": "drivers.modbus.client:Modbus",
+        "modbus-server": "drivers.modbus.server:ModbusServer",
+        "opcua": "drivers.opcua.client:Opcua",
+        "opcua-server": "drivers.opcua.server:OpcuaServer",
+        "operator": "drivers.operator.driver:Operator",
+        "serial": "drivers.serial.port:SerialPort",
+        "udp": "drivers.udp.driver:Udp",
     },
 )
 

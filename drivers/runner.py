@@ -1,4 +1,4 @@
-"""Runs a driver, the device itself or its twin, and puts one in the other's place while the node runs.
+"""Runs a driver, that of the device or of its twin, and swaps one for the other while the node runs.
 
     device -> read -> in-mailbox -> tick -> out-mailbox -> write -> device
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from drivers.base import Driver
 from drivers.session import Session, Wires
 from drivers.twin import Twin
-from hilnode.health import H, Health, put_text
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.shared.health import H, Health, put_text
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 
 class SwapRefused(RuntimeError):

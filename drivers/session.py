@@ -1,4 +1,4 @@
-"""One stay of a device in its runner: one thread reads, one writes, both reconnect with growing patience.
+"""One session of a device in its runner: one thread reads, one writes, and a lost device is reopened with back-off.
 
 A session ends when its runner ends or when another device takes its place. Whatever the device does (raise, block,
 vanish), its session's health record tells, and nothing else is touched: a thread that hangs in the device when the
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError
-from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, bucket, put_text
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.realtime import make_thread_hard
+from hilnode.shared.health import HEALTH_WORDS, READS, WRITES, H, Health, bucket, put_text
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.realtime import make_thread_hard
 
 log = logging.getLogger("hilnode.drivers")
 

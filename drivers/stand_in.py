@@ -1,4 +1,4 @@
-"""A stand-in: a twin that is a driver itself. It works in a device's place until the device is put in.
+"""A stand-in: a twin that is a driver itself. It replaces a device until the device is swapped in.
 
     [drivers.cab]                  the device: a page in the browser, by the ECU lane
     kind = "ecu"
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, OptionError
-from drivers.phases import OWN
+from drivers.operator.phases import OWN
 from drivers.twin import Twin
-from hilnode.signals import Signal, nearest
+from hilnode.core.signals import Signal, nearest
 
 
 class StandIn(Twin):

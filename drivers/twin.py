@@ -1,4 +1,4 @@
-"""A twin: plays the device behind a driver of any kind, so that a config runs whole without hardware.
+"""A twin: simulates the device behind a driver of any kind, so that a whole config runs without hardware.
 
 It has the channels of the real driver, whose options are checked as ever; nothing is opened. `twin = true` in a
 driver's table puts it in: inputs stand at their defaults, and one with the name of an output says what was written
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, OptionError
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 PERIOD = 0.001  # [s] between two readings
 FUNCTIONS = {

@@ -1,4 +1,4 @@
-"""Units as other people's files and devices write them, and how they are written here."""
+"""Spellings of units in foreign files and devices, and what they are called here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serial ports by what USB says of their adapters: names such as /dev/ttyUSB0 change with the order of plugging in."""
+"""Serial ports by the USB identity of their adapters: names such as /dev/ttyUSB0 depend on the order of plug-in."""
 
 from __future__ import annotations
 

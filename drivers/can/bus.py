@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.can_options import INSTALL, Messages, Sent
+from drivers.can.options import INSTALL, Messages, Sent
 from drivers.options import Options
-from hilnode.signals import SignalError, check_unique
+from hilnode.core.signals import SignalError, check_unique
 
 if TYPE_CHECKING:
     import can

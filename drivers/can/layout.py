@@ -1,4 +1,4 @@
-"""The bits of a CAN message: from the bytes of a frame to numbers and back, by a table made once.
+"""Bit layout of CAN messages: bytes of a frame to numbers and back, by a table made once.
 
 cantools reads the database and knows what the bits mean; its own coding goes through dictionaries and takes 1.4 times
 (decoding) to 3 times (encoding) as long. A signal here is a shift and a mask in the frame taken as one whole number:

@@ -1,4 +1,4 @@
-"""The options of a CAN driver: the database, the messages taken from it, and the channels that their signals become."""
+"""The options of a CAN driver: the database, the messages used from it, and the channels made of their signals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from drivers.base import OptionError
-from drivers.can_layout import Layout, PackedFrame, field_of
+from drivers.can.layout import Layout, PackedFrame, field_of
 from drivers.options import Options
 from drivers.unit_words import plain
-from hilnode.signals import Signal, nearest
+from hilnode.core.signals import Signal, nearest
 
 if TYPE_CHECKING:
     from cantools.database.can import Database, Message

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.daq_errors import OVERRUN, RESERVED, TIMED_OUT, code_of, explain
-from drivers.daq_options import DaqOptions
+from drivers.daq.errors import OVERRUN, RESERVED, TIMED_OUT, code_of, explain
+from drivers.daq.options import DaqOptions
 
 if TYPE_CHECKING:
-    from drivers.daq_link import Link
-    from drivers.daq_tasks import Input, Output
+    from drivers.daq.link import Link
+    from drivers.daq.tasks import Input, Output
 
 KEYS = ("device", "serial", "server", "mode", "rate", "clock", "inputs", "outputs")
 LONGEST_WAIT = 0.05  # [s] a read returns at least this often, so that a stop is prompt
@@ -69,7 +69,7 @@ class Daq(Driver):
     def open(self) -> None:
         self.close()
         link = self._reach(PATIENCE)
-        tasks = _load("drivers.daq_tasks")
+        tasks = _load("drivers.daq.tasks")
         try:
             link.open()
             with self._reading:
@@ -185,7 +185,7 @@ class Daq(Driver):
 
     def prepare_safe(self) -> None:
         """Load what takes long to load; the card is taken only when it matters, for it serves one program at a time."""
-        _load("drivers.daq_tasks")
+        _load("drivers.daq.tasks")
         link = self._reach(SAFE_PATIENCE)
         link.open()
         link.cards()
@@ -216,7 +216,7 @@ class Daq(Driver):
             raise why from error
 
     def _write_once(self, link: Link, values: NDArray[np.float64]) -> None:
-        jobs = _load("drivers.daq_tasks").outputs_of(link, self._outs)
+        jobs = _load("drivers.daq.tasks").outputs_of(link, self._outs)
         try:
             for job in jobs:
                 job.write(values)
@@ -228,7 +228,7 @@ class Daq(Driver):
 
     def _reach(self, patience: float) -> Link:
         if self._link is None:
-            self._link = _load("drivers.daq_link").Link(self._device, self._serial, self._server, patience)
+            self._link = _load("drivers.daq.link").Link(self._device, self._serial, self._server, patience)
         return self._link
 
     def _linked(self) -> Link:
@@ -247,7 +247,7 @@ def _load(module: str) -> Any:
 
 
 def _failed() -> Any:
-    return _load("drivers.daq_link").Failed
+    return _load("drivers.daq.link").Failed
 
 
 def _serial(given: DaqOptions) -> int:

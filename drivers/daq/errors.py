@@ -1,4 +1,4 @@
-"""What NI's error codes mean for a node: one line with the fix, and whether the card is lost.
+"""NI's error codes for a node: one line with the fix for each, and whether the card is lost.
 
 It asks errors for their numbers only, so it needs no library.
 """

@@ -1,4 +1,4 @@
-"""The way to a DAQ card: NI's driver on this PC, or an NI gRPC device server somewhere else. Needs nidaqmx."""
+"""Connection to a DAQ card: NI's driver on this PC, or an NI gRPC device server on another. Needs nidaqmx."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import nidaqmx.system
 from nidaqmx.errors import Error, RpcError
 
 from drivers.base import DriverError
-from drivers.daq_errors import NO_SUCH_CARD, code_of, explain
+from drivers.daq.errors import NO_SUCH_CARD, code_of, explain
 
 Failed = Error
 """What every call of nidaqmx may raise."""

@@ -1,4 +1,4 @@
-"""The options of a DAQ card's channels: which terminal, what is measured, and what a volt or a pulse means."""
+"""The options of a DAQ card's channels: terminal, measured quantity, and scaling of volts or pulses."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.base import OptionError, channels_from
-from drivers.daq_scaling import Line, Table
+from drivers.daq.scaling import Line, Table
 from drivers.options import Options
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 SIGNAL_KEYS = ("name", "unit", "default", "low", "high", "safe", "doc")
 SCALE_KEYS = ("slope", "offset", "table")

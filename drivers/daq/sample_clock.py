@@ -1,4 +1,4 @@
-"""When a sample was taken, on this PC's clock, for a card that samples by a clock of its own.
+"""Timestamps of samples on this PC's clock, for a card that samples by its own clock.
 
 A read returns at the earliest when its last sample is there, and later by as much as the transfer and the scheduler
 please. So for sample number n of period T, `now - n * T` is the start of the acquisition plus a delay that is never

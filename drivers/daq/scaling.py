@@ -1,4 +1,4 @@
-"""From volts (or pulses) to the unit of a channel and back: a straight line or a table for each channel."""
+"""Scaling of volts (or pulses) to the unit of a channel and back: linear or by a table, for each channel."""
 
 from __future__ import annotations
 

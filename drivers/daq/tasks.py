@@ -1,4 +1,4 @@
-"""The tasks of a DAQ card: analogue in, lines in, counters, analogue out, lines out. Needs nidaqmx.
+"""The tasks of a DAQ card: analogue and digital inputs, counters, analogue and digital outputs. Needs nidaqmx.
 
 A task is started once and then read or written by stream readers and writers into arrays that are there already:
 `task.read()` would ask the driver for the task's shape, and start and stop the task, each time.
@@ -19,11 +19,11 @@ from nidaqmx.stream_readers import AnalogMultiChannelReader, CounterReader, Digi
 from nidaqmx.stream_writers import AnalogMultiChannelWriter, DigitalMultiChannelWriter
 from numpy.typing import NDArray
 
-from drivers.daq_errors import TIMED_OUT, code_of
-from drivers.daq_link import Link
-from drivers.daq_options import Point
-from drivers.daq_scaling import Scaling
-from drivers.sample_clock import SampleClock
+from drivers.daq.errors import TIMED_OUT, code_of
+from drivers.daq.link import Link
+from drivers.daq.options import Point
+from drivers.daq.sample_clock import SampleClock
+from drivers.daq.scaling import Scaling
 
 Values = NDArray[np.float64]
 Stamps = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Measuring a HID device's axes: where they rest, how far they go, how much they tremble; and the file that keeps it.
+"""Calibration of a HID device's axes: rest position, range and noise, and the file that keeps them.
 
 The device is left alone, moved to all its ends, and left alone again. What both rests differ by is the play of its
 springs, and becomes dead zone together with the noise.
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drivers.hid_channels import Channel, channels_of
-from drivers.hid_report import Descriptor, Kind
-from drivers.hid_usages import HAT, find, pick_from, picks_of
+from drivers.hid.channels import Channel, channels_of
+from drivers.hid.report import Descriptor, Kind
+from drivers.hid.usages import HAT, find, pick_from, picks_of
 
 MOVED = 0.1  # an axis that covers less of its range than this was not moved
 AT_AN_END = 0.1  # an axis that rests this close to an end is a pedal

@@ -1,4 +1,4 @@
-"""Input channels of a HID device: what a config and a calibration file say of them, and how a number becomes a value.
+"""Input channels of a HID device: their config and calibration, and how a raw number becomes a value.
 
 A channel is a usage and what to make of it. The same keys stand in a config and in a calibration file; where both say
 something of the same usage, the config wins.
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from drivers.base import OptionError
-from drivers.hid_report import Field
-from drivers.hid_usages import FORM, HAT, PEDALS, Pick, pick_from
+from drivers.hid.report import Field
+from drivers.hid.usages import FORM, HAT, PEDALS, Pick, pick_from
 from drivers.options import Options
-from hilnode.signals import Signal, SignalError
+from hilnode.core.signals import Signal, SignalError
 
 SHAPE = ("low", "centre", "high", "dead", "expo", "invert", "one_sided")
 KEYS = ("usage", "report", "as", "unit", *SHAPE)

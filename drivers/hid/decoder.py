@@ -1,4 +1,4 @@
-"""From the reports of a HID device to values: a table of bits, made once from the descriptor and the channels.
+"""Decodes the reports of a HID device: a table of bits, made once from the descriptor and the channels.
 
 A report becomes one whole number. What differs from the last one is looked at, axis by axis, and button by button only
 if any of them differs: a report in which a stick moved costs as much with thirty buttons as with none.
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.hid_channels import Channel, shape_of
-from drivers.hid_report import NULL_STATE, Descriptor, Field, Kind
-from drivers.hid_usages import HAT, find, picks_of
+from drivers.hid.channels import Channel, shape_of
+from drivers.hid.report import Descriptor, Field, Kind, Main
+from drivers.hid.usages import HAT, find, picks_of
 
 Values = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ class Decoder:
             shape = shape_of(channel, f)
         except ValueError as error:
             raise MissingUsage(f"{channel.name}: {channel.pick.name}: {error}") from error
-        if f.flags & NULL_STATE:
+        if f.flags & Main.NULL_STATE:
             return self._row(k, f, _unless_null(k, shape, f))
         return self._row(k, f, _nothing)._replace(shape=shape)
 

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import HELD, Driver, DriverError, OptionError
-from drivers.hid_channels import channels_of, load_calibration
-from drivers.hid_decoder import Counts, Decoder
-from drivers.hid_find import KEYS as ADDRESS
-from drivers.hid_find import Address, Handle, library
-from drivers.hid_outputs import Outputs, Packer, report_from
-from drivers.hid_report import Kind
+from drivers.hid.channels import channels_of, load_calibration
+from drivers.hid.decoder import Counts, Decoder
+from drivers.hid.find import KEYS as ADDRESS
+from drivers.hid.find import Address, Handle, library
+from drivers.hid.outputs import Outputs, Packer, report_from
+from drivers.hid.report import Kind
 from drivers.options import Options
-from hilnode.signals import SignalError, check_unique
+from hilnode.core.signals import SignalError, check_unique
 
 KEYS = (
     *ADDRESS, "channels", "calibration", "silence", "press_ms", "ask",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.base import DriverError, OptionError
-from drivers.hid_report import Descriptor, DescriptorError, parse
+from drivers.hid.report import Descriptor, DescriptorError, parse
 from drivers.options import Options
 
 KEYS = ("vendor", "product", "serial", "path", "name", "interface")

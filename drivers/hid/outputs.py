@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import OptionError
-from drivers.hid_report import Descriptor, Field, Kind
-from drivers.hid_usages import FORM, Pick, find, pick_from
+from drivers.hid.report import Descriptor, Field, Kind
+from drivers.hid.usages import FORM, Pick, find, pick_from
 from drivers.options import Options
-from hilnode.signals import Signal, SignalError, check_unique
+from hilnode.core.signals import Signal, SignalError, check_unique
 
 LIMITS = ("low", "high", "safe", "unit")
 

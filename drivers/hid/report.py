@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
-
-CONSTANT, VARIABLE, RELATIVE, NULL_STATE = 0x01, 0x02, 0x04, 0x40
+from enum import IntEnum, IntFlag
 
 MOST_FIELDS = 4096
 """More fields than any device has: a descriptor that asks for more is broken, and must not eat the memory."""
@@ -28,6 +26,15 @@ WIDEST = 32  # [bit]
 
 class DescriptorError(ValueError):
     """A descriptor that makes no sense."""
+
+
+class Main(IntFlag):
+    """Flags of a main item (HID 1.11, section 6.2.2.5)."""
+
+    CONSTANT = 0x01
+    VARIABLE = 0x02
+    RELATIVE = 0x04
+    NULL_STATE = 0x40
 
 
 class Kind(IntEnum):
@@ -53,16 +60,16 @@ class Field:
     physical_high: int = 0
     exponent: int = 0
     unit: int = 0
-    flags: int = VARIABLE
+    flags: int = Main.VARIABLE
     count: int = 1
 
     @property
     def is_array(self) -> bool:
-        return not self.flags & VARIABLE
+        return not self.flags & Main.VARIABLE
 
     @property
     def is_relative(self) -> bool:
-        return bool(self.flags & RELATIVE)
+        return bool(self.flags & Main.RELATIVE)
 
     @property
     def is_signed(self) -> bool:
@@ -240,14 +247,14 @@ class _Parser:
             raise DescriptorError(f"a {kind.name.lower()} report of more than {MOST_BITS // 8} bytes")
         self.bits[kind, now.report] = end
         usages = [n if width == 4 else now.page << 16 | n & 0xFFFF for n, width in self.here.usages]
-        if flags & CONSTANT or not usages or not 1 <= now.size <= WIDEST:
+        if flags & Main.CONSTANT or not usages or not 1 <= now.size <= WIDEST:
             return  # padding, or nothing that anybody could ask for
-        numbers = now.count if flags & VARIABLE else min(now.count, 1)
+        numbers = now.count if flags & Main.VARIABLE else min(now.count, 1)
         if len(self.fields) + numbers > MOST_FIELDS:
             raise DescriptorError(f"more than {MOST_FIELDS} fields")
         ranges = (*_range(now.low, now.high), *_range(now.physical_low, now.physical_high))
         for k in range(numbers):
-            mine = (usages[min(k, len(usages) - 1)],) if flags & VARIABLE else tuple(usages)
+            mine = (usages[min(k, len(usages) - 1)],) if flags & Main.VARIABLE else tuple(usages)
             place = (kind, now.report, begin + k * now.size, now.size)
-            count = 1 if flags & VARIABLE else now.count
+            count = 1 if flags & Main.VARIABLE else now.count
             self.fields.append(Field(*place, mine, *ranges, now.exponent, now.unit, flags, count))

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from drivers.hid_report import Field
-from hilnode.signals import nearest
+from drivers.hid.report import Field
+from hilnode.core.signals import nearest
 
 DESKTOP, SIMULATION, GAME, KEYBOARD, LED, BUTTON = 0x01, 0x02, 0x05, 0x07, 0x08, 0x09
 HAT = DESKTOP << 16 | 0x39

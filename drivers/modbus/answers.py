@@ -1,4 +1,4 @@
-"""Answers to read requests, decoded more strictly than pymodbus does.
+"""Responses to Modbus read requests, decoded more strictly than pymodbus does.
 
 pymodbus takes words from an answer whose byte count is odd, and values from one that is longer than its byte count
 says. Modbus TCP has no checksum: the counts are all that a mangled answer can be told by.

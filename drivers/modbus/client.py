@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.modbus_options import LINE_KEYS, ModbusOptions, Refused, Rtu, load
-from drivers.registers import TABLES, WRITABLE, Block, blocks_of
+from drivers.modbus.options import LINE_KEYS, ModbusOptions, Refused, Rtu, load
+from drivers.modbus.registers import TABLES, WRITABLE, Block, blocks_of
 
 if TYPE_CHECKING:
-    from drivers.modbus_link import Link
+    from drivers.modbus.link import Link
 
 SAFE_TIMEOUT = 0.1  # [s] of the watchdog on the network: other devices wait for their turn behind one that is gone
 LONGEST_WAIT = 0.05  # [s] a read returns at least this often, so that a stop is prompt
@@ -63,7 +63,7 @@ class Modbus(Driver):
 
     def _open(self, timeout: float, *, share: bool) -> None:
         self.close()
-        self._link = load("drivers.modbus_link").Link(self._line.found(), self._unit, timeout, share=share)
+        self._link = load("drivers.modbus.link").Link(self._line.found(), self._unit, timeout, share=share)
         for target in self._targets:
             target.known = None
         for poll in self._polls:
@@ -135,7 +135,7 @@ class Modbus(Driver):
 
     def prepare_safe(self) -> None:
         """Load the library, and connect only when it matters: many a PLC has few connections to give."""
-        load("drivers.modbus_link")
+        load("drivers.modbus.link")
 
     def write_safe(self, values: NDArray[np.float64]) -> None:
         """Everything, changed or not; on a new connection if the old one no longer works."""

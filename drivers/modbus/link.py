@@ -1,4 +1,4 @@
-"""The line to one Modbus device: one request, one checked answer. All of pymodbus's client that hilnode touches.
+"""Connection to one Modbus device: one request, one checked response. All use of pymodbus's client is here.
 
 The socket or port is opened here and handed to pymodbus, because its own `connect` keeps the reason of a failure to
 itself and would connect again behind the runner's back.
@@ -22,9 +22,9 @@ from pymodbus.client import ModbusSerialClient, ModbusTcpClient
 from pymodbus.exceptions import ConnectionException, ModbusException
 
 from drivers.base import DriverError
-from drivers.modbus_answers import be_strict
-from drivers.modbus_options import PARITIES, Refused, Rtu, Tcp
-from drivers.registers import BIT_TABLES, span
+from drivers.modbus.answers import be_strict
+from drivers.modbus.options import PARITIES, Refused, Rtu, Tcp
+from drivers.modbus.registers import BIT_TABLES, span
 
 logging.getLogger("pymodbus").setLevel(logging.CRITICAL)  # what goes wrong is told once, in a driver's own words
 

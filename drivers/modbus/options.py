@@ -1,4 +1,4 @@
-"""The options that both kinds of Modbus driver take: where each channel lives, and over which line."""
+"""The options of both kinds of Modbus driver: the address of each channel, and the connection (TCP or RTU)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drivers.base import DriverError, OptionError, channels_from
+from drivers.modbus.registers import BIT, BIT_TABLES, LAST_ADDRESS, TABLES, TYPES, Point, overlap
 from drivers.options import Options
-from drivers.registers import BIT, BIT_TABLES, LAST_ADDRESS, TABLES, TYPES, Point, overlap
 from drivers.usb_ports import find_port, wanted_from
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 POINT_KEYS = (*TABLES, "type", "bit", "words", "bytes", "scale", "offset")
 LINE_KEYS = ("port", "usb", "baud", "parity", "stop_bits")

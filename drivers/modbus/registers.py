@@ -1,4 +1,4 @@
-"""Where a channel lives in a Modbus device, and how its number is written there.
+"""The address of a channel in a Modbus device, and the encoding of its number there.
 
 A device has four tables: coils and discrete inputs hold bits, holding and input registers hold 16-bit words. A number
 of 32 bits takes two registers, and makers disagree about which word comes first and which byte of a word: `words` and

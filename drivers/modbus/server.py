@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.modbus_options import LINE_KEYS, ModbusOptions, Rtu, load
-from drivers.registers import TABLES, WRITABLE, Point
+from drivers.modbus.options import LINE_KEYS, ModbusOptions, Rtu, load
+from drivers.modbus.registers import TABLES, WRITABLE, Point
 
 if TYPE_CHECKING:
-    from drivers.modbus_service import Service
+    from drivers.modbus.service import Service
 
 WAIT = 0.05  # [s] for a command, in one read
 ANY_UNIT = 0
@@ -51,7 +51,7 @@ class ModbusServer(Driver):
 
     def open(self) -> None:
         self.close()
-        self._service = load("drivers.modbus_service").Service(self._line.found(), self._unit, self.map)
+        self._service = load("drivers.modbus.service").Service(self._line.found(), self._unit, self.map)
 
     def close(self) -> None:
         service, self._service = self._service, None

@@ -1,4 +1,4 @@
-"""The thread in which pymodbus's server answers requests from a register map. All of it that hilnode touches."""
+"""The thread in which pymodbus's server answers requests from a register map. All use of that server is here."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pymodbus.server.requesthandler import ServerRequestHandler
 from pymodbus.simulator import DataType, SimData, SimDevice
 
 from drivers.base import DriverError
-from drivers.modbus_link import open_port
-from drivers.modbus_options import PARITIES, Rtu, Tcp
+from drivers.modbus.link import open_port
+from drivers.modbus.options import PARITIES, Rtu, Tcp
 
 PATIENCE = 5.0  # [s] for the thread to start or to end
 TABLE = {1: "coil", 5: "coil", 15: "coil", 2: "discrete", 4: "input"} | dict.fromkeys((3, 6, 16, 22, 23), "holding")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from drivers.base import DriverError
-from drivers.opcua_options import Credentials
+from drivers.opcua.options import Credentials
 
 T = TypeVar("T")
 DER = serialization.Encoding.DER

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.opcua_options import FILES, OpcuaOptions, load
-from hilnode.units import UnitError, conversion
+from drivers.opcua.options import FILES, OpcuaOptions, load
+from hilnode.core.units import UnitError, conversion
 
 if TYPE_CHECKING:
-    from drivers.opcua_link import Link
+    from drivers.opcua.link import Link
 
 WAIT = 0.05  # [s] for news, in one read
 SILENT = 10  # publishing intervals without a sign of life, and at least the timeout: the server is gone
@@ -60,7 +60,7 @@ class Opcua(Driver):
 
     def _open(self, timeout: float, *, reading: bool) -> None:
         self.close()
-        module = load("drivers.opcua_link")
+        module = load("drivers.opcua.link")
         inputs = [
             module.Point(s.name, s.unit, node) for s, node in zip(self.inputs, self._sources, strict=True) if reading
         ]
@@ -104,7 +104,7 @@ class Opcua(Driver):
 
     def prepare_safe(self) -> None:
         """Load the library, and connect only when it matters: many a PLC has few sessions to give."""
-        load("drivers.opcua_link")
+        load("drivers.opcua.link")
         if self._check_units and any(s.unit for s in self.outputs):
             with contextlib.suppress(UnitError):
                 conversion("m", "mm")  # loads the library behind it, which would take its time later

@@ -1,4 +1,4 @@
-"""A session with an OPC UA server: the subscription that keeps inputs fresh, and writes. All of asyncua's client here.
+"""A session with an OPC UA server: a subscription for inputs, and writes. All use of asyncua's client is here.
 
 A subscription tells changes only. So each publishing interval the server sends at least a sign of life (a keep-alive
 count of 1), and a value is as fresh as the last one: it would have been told, had it changed.
@@ -20,11 +20,11 @@ from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from numpy.typing import NDArray
 
 from drivers.base import HELD, DriverError
-from drivers.opcua_loop import Loop
-from drivers.opcua_options import TYPES, Address, Credentials, number_for
-from drivers.opcua_papers import read_papers
+from drivers.opcua.certificates import read_papers
+from drivers.opcua.loop import Loop
+from drivers.opcua.options import TYPES, Address, Credentials, number_for
 from drivers.unit_words import plain
-from hilnode import units
+from hilnode.core import units
 
 LIFETIME = 1000  # intervals without a request after which the server forgets the subscription
 GOODBYE = 0.3  # [s] for the server to end the session; a stop cannot wait for a frozen one

@@ -1,4 +1,4 @@
-"""A thread with an event loop in it: where asyncua lives, so that a driver's own threads can ask it for things.
+"""A thread that runs an event loop for asyncua, so that a driver's own threads can call coroutines.
 
 asyncua has such a bridge of its own (`asyncua.sync`), which wraps every object; here a driver has two or three
 coroutines, and the thread must end within the time that a stop has, whatever the network does.

@@ -1,4 +1,4 @@
-"""The options that both kinds of OPC UA driver take: channels with their nodes and types, the address, who may talk."""
+"""The options of both kinds of OPC UA driver: channels with their nodes and types, the address, access rights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from drivers.base import DriverError, OptionError, channels_from
 from drivers.options import Options
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 PORT = 4840  # of OPC UA, by IANA
 FILES = ("certificate", "private_key", "server_certificate", "client_certificate", "password_file")

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.opcua_options import FILES, OpcuaOptions, load
-from hilnode.signals import Signal
+from drivers.opcua.options import FILES, OpcuaOptions, load
+from hilnode.core.signals import Signal
 
 if TYPE_CHECKING:
-    from drivers.opcua_service import Service
+    from drivers.opcua.service import Service
 
 WAIT = 0.05  # [s] for a command, in one read
 KEYS = (
@@ -60,7 +60,7 @@ class OpcuaServer(Driver):
 
     def open(self) -> None:
         self.close()
-        module = load("drivers.opcua_service")
+        module = load("drivers.opcua.service")
         self._service = module.Service(self._address, self._who, self.table, self._publish)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The OPC UA server itself, from a table of channels. All of asyncua's server that hilnode touches."""
+"""The OPC UA server itself, made from a table of channels. All use of asyncua's server is here."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from asyncua import Server, ua
 from asyncua.crypto.permission_rules import User, UserRole
 
 from drivers.base import DriverError
-from drivers.opcua_link import why
-from drivers.opcua_loop import Loop
-from drivers.opcua_options import Address, Credentials, number_for
-from drivers.opcua_papers import DER, read_papers
-from hilnode.signals import Signal
+from drivers.opcua.certificates import DER, read_papers
+from drivers.opcua.link import why
+from drivers.opcua.loop import Loop
+from drivers.opcua.options import Address, Credentials, number_for
+from hilnode.core.signals import Signal
 
 NAMESPACE = "urn:hilnode"
 STARTING = 60.0  # [s] for the server to build its address space, on a busy machine

@@ -1,10 +1,10 @@
-"""operator: a virtual operator that plays a script, or works in phases by what it sees.
+"""operator: a virtual operator that plays a script, or works in phases by feedback from the plant.
 
 It is what moves the sticks when nobody is there: in a demonstration, a regression test, a run without hardware. A
 script (waypoints, stick movements, or a recorded session) begins when the driver is opened. It ends with the last
 point, whose values stay, or begins again.
 
-Phases (`drivers/phases.py`) close the loop: what the node writes to the operator's outputs is what it sees.
+Phases (`drivers/operator/phases.py`) close the loop: what the node writes to the operator's outputs is what it sees.
 
     plant -> tick -> out-mailbox -> write: the eyes -> Phases.advance -> read: the sticks -> in-mailbox -> tick -> plant
 """
@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers import phases, script
 from drivers.base import Driver, OptionError
+from drivers.operator import phases, script
+from drivers.operator.phases import Phases
+from drivers.operator.script import SHAPES, Script, from_csv, from_table, in_config, read_table
 from drivers.options import Options
-from drivers.phases import Phases
-from drivers.script import SHAPES, Script, from_csv, from_table, in_config, read_table
-from hilnode.signals import Signal, nearest
+from hilnode.core.signals import Signal, nearest
 
 PLAYS = ("points", "moves", "shape", "loop", "speed", "start_s", "time", "columns")  # what phases have no use for
 LOOKS = ("sees", "loop_from", "ramp_s")  # and what points and moves have none for

@@ -1,4 +1,4 @@
-"""Phases of work for hands that look: in each, sticks are held or led to where an eye sees its goal reached.
+"""Work phases of the virtual operator: in each, controls are held, or moved until a signal reaches its goal.
 
     stick = clamp(gain (to - seen), -most, most)      a channel in `go`
             value                                     one in `hold`
@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drivers.base import OptionError, channels_from
-from drivers.script import Complain, in_config, read_table
-from hilnode.config_errors import Loc
-from hilnode.signals import NAME, Signal, SignalError, nearest
+from drivers.operator.script import Complain, in_config, read_table
+from hilnode.core.problems import Loc
+from hilnode.core.signals import NAME, Signal, SignalError, nearest
 
 KEYS = ("channels", "sees", "phases", "loop_from", "ramp_s")
 PHASE_KEYS = ("name", "hold", "go", "until", "for_s", "at_most_s", "over_s")

@@ -1,4 +1,4 @@
-"""A script for hands: what each channel is at which time, from TOML or CSV.
+"""A script of the virtual operator: the value of each channel over time, from TOML or CSV.
 
 A *track* is one channel's points in time and the way from each to the next: `linear`, `hold` (stays, then jumps) or
 `smooth` (starts and ends gently, 3u^2 - 2u^3). Before its first point a channel has the value of the first, behind its
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from drivers.base import OptionError, channels_from
-from hilnode.config_errors import ConfigError, Loc, dotted, shown
-from hilnode.signals import NAME, Signal, nearest
-from hilnode.toml_source import locate, parse_toml, read_text
+from hilnode.core.problems import ConfigError, Loc, dotted, shown
+from hilnode.core.signals import NAME, Signal, nearest
+from hilnode.core.toml_source import locate, parse_toml, read_text
 
 LARGEST = 64_000_000  # [bytes] of a file
 SHAPES = ("linear", "hold", "smooth")

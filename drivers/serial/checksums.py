@@ -18,7 +18,7 @@ from typing import Any
 
 from drivers.base import OptionError
 from drivers.options import Options
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 
 @dataclass(frozen=True, slots=True)

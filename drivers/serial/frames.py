@@ -1,4 +1,4 @@
-"""Frames in a stream of bytes: where one begins and ends, whether it is whole, and how one is made.
+"""Framing of a byte stream: finding, checking and building frames.
 
     binary          start | fields | checksum | end         its size is fixed, or told by a length among the fields
     csv, regex      start | text | mark checksum | end      it ends where `end` stands
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import OptionError
-from drivers.checksums import Checksum, checksum_from
 from drivers.fields import Binary, Text
 from drivers.options import Options
+from drivers.serial.checksums import Checksum, checksum_from
 
 KEYS = ("format", "fields", "start", "end", "checksum", "longest", "order", "separator", "pattern", "template")
 Order = Literal["little", "big"]

@@ -1,7 +1,8 @@
-"""serial: frames over a serial port or USB adapter, streamed by the device or asked for, and sent to it.
+"""serial: frames over a serial port or USB adapter, streamed by the device or polled, and sent to it.
 
-What a frame looks like is the business of `drivers/frames.py`; this file owns the port. pyserial opens it and sets it
-up; bytes then go by plain system calls on its descriptor, which never block: a thread waits in poll() and nowhere else.
+What a frame looks like is the business of `drivers/serial/frames.py`; this file owns the port. pyserial opens it and
+sets it up; bytes then go by plain system calls on its descriptor, which never block: a thread waits in poll() and
+nowhere else.
 
 The node locks the port against other programs. The watchdog opens it beside the node, without the lock, at the moment
 it needs it: a port held open for nothing would keep its number from a device that is plugged in again. The port is left
@@ -29,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError
-from drivers.frames import Counts, Decoder, Frame
 from drivers.options import Options
+from drivers.serial.frames import Counts, Decoder, Frame
 from drivers.usb_ports import find_port, library, wanted_from
 
 KEYS = ("port", "usb", "baud", "bits", "flow", "dtr", "rts", "receive", "send", "poll", "silent_ms")

@@ -1,4 +1,4 @@
-"""What stands in a datagram of the udp driver: packed numbers, or MessagePack.
+"""Datagram formats of the udp driver: packed numbers, or MessagePack.
 
 numbers   one number per channel in the order of the config, each of its own type, nothing between them: a C struct
           without padding. Any other length is refused: a truncated datagram never becomes a wrong value.

@@ -1,6 +1,7 @@
 """udp: numbers in datagrams, both ways, for embedded controllers, PLCs and other simulators.
 
-What a datagram looks like is told in `drivers/datagrams.py`. One that does not fit is counted as an error and dropped.
+What a datagram looks like is told in `drivers/udp/datagrams.py`. One that does not fit is counted as an error and
+dropped.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.base import Driver, DriverError, OptionError, channels_from
-from drivers.datagrams import layout_of, plain
 from drivers.options import Options
+from drivers.udp.datagrams import layout_of, plain
 
 
 class Udp(Driver):

@@ -1,0 +1,1 @@
+"""CAN buses through python-can, with DBC databases."""

@@ -1,0 +1,1 @@
+"""NI DAQ cards through nidaqmx."""

@@ -1,0 +1,1 @@
+"""Joysticks and other HID devices."""

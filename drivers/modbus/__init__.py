@@ -1,0 +1,1 @@
+"""Modbus TCP and RTU, as client and as server."""

@@ -1,0 +1,1 @@
+"""OPC UA, as client and as server."""

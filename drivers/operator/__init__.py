@@ -1,0 +1,1 @@
+"""The virtual operator: scripted inputs in phases."""

@@ -1,0 +1,1 @@
+"""Serial lines: framing, checksums, and the driver."""
