@@ -1,25 +1,24 @@
-"""Everything that leaves the PC: wire format, publisher, commands, recorder, viewer.
+"""Everything that leaves the PC: protocol, publisher, ECU lane, recorder, clients, monitor, scope, page.
 
 `from bridge import Node` is a client of a running node.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilnode.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from bridge.client import Node as Node
-    from bridge.link import NodeError as NodeError
+    from bridge.client.client import Node as Node
+    from bridge.ecu.client import Ecu as Ecu
+    from bridge.protocol.operations import NodeError as NodeError
+    from bridge.record.run_file import Run as Run
 
-__all__ = ["Node", "NodeError"]
-
-
-def __getattr__(name: str) -> Any:
-    """Imported when asked for: the publisher's process needs no client."""
-    if name == "Node":
-        from bridge.client import Node
-
-        return Node
-    if name == "NodeError":
-        from bridge.link import NodeError
-
-        return NodeError
-    raise AttributeError(f"module 'bridge' has no attribute {name!r}")
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "bridge.client.client": "Node",
+        "bridge.ecu.client": "Ecu",
+        "bridge.protocol.operations": "NodeError",
+        "bridge.record.run_file": "Run",
+    },
+)

@@ -1,6 +1,6 @@
-"""The client for asyncio: the same methods as `bridge.client.Node`, to be awaited.
+"""The client for asyncio: the same methods as `bridge.Node`, to be awaited.
 
-    from bridge.aio import Node
+    from bridge.client.aio import Node
 
     async with Node("tcp://127.0.0.1:9873") as n:
         await n.arm()
@@ -22,14 +22,15 @@ import zmq
 import zmq.asyncio
 from numpy.typing import NDArray
 
-from bridge.client import MOST_ROWS, PATIENCE
-from bridge.keys import ClientKey
-from bridge.link import COMMANDS, NodeError, Writer, beside, client_key, identify, silent, without_envelope
-from bridge.rows import Condition, Recording, RowReader, schema_of
-from bridge.verbs import Verbs
+from bridge.client.client import MOST_ROWS, PATIENCE
+from bridge.client.link import COMMANDS, Writer, beside, client_key, identify, silent, without_envelope
+from bridge.client.node_commands import NodeCommands
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.operations import NodeError
+from bridge.protocol.rows import Condition, Recording, RowReader, schema_of
 
 
-class Node(Verbs[Awaitable[int]]):
+class Node(NodeCommands[Awaitable[int]]):
     """A running node; use it with `async with`."""
 
     def __init__(
@@ -65,7 +66,7 @@ class Node(Verbs[Awaitable[int]]):
         self._context.destroy(0)
 
     async def ask(self, op: str, *, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
-        """Any operation of `bridge.requests`, with its whole answer; NodeError if it is refused."""
+        """Any operation of `bridge.protocol.operations`, with its whole answer; NodeError if it is refused."""
         try:
             return await self._ask(op, timeout, fields)
         except NodeError as error:

@@ -1,4 +1,4 @@
-"""A node from Python, over the network:
+"""The Python client of a node, over the network:
 
     from bridge import Node
 
@@ -9,7 +9,7 @@
         n.wait_until("pendulum.elbow.angle", gt=0.5, timeout=2)
         df = n.record(["pendulum.elbow.angle"], seconds=1)
 
-One thread at a time: a ZeroMQ socket is not to be shared. `bridge.aio.Node` is the same for asyncio.
+One thread at a time: a ZeroMQ socket is not to be shared. `bridge.client.aio.Node` is the same for asyncio.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from typing import Any
 
 import zmq
 
-from bridge.keys import ClientKey
-from bridge.link import COMMANDS, NodeError, Writer, beside, client_key, identify, silent, without_envelope
-from bridge.rows import Condition, Recording, RowReader, schema_of
-from bridge.verbs import Verbs
+from bridge.client.link import COMMANDS, Writer, beside, client_key, identify, silent, without_envelope
+from bridge.client.node_commands import NodeCommands
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.operations import NodeError
+from bridge.protocol.rows import Condition, Recording, RowReader, schema_of
 
 PATIENCE = 5.0  # [s] for an answer
 MOST_ROWS = 100_000  # kept while nobody reads them
 
 
-class Node(Verbs[int]):
+class Node(NodeCommands[int]):
     """A running node. `key` is the file that `hilnode keys new` made, where the node asks for one."""
 
     def __init__(
@@ -57,7 +58,7 @@ class Node(Verbs[int]):
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def ask(self, op: str, *, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
-        """Any operation of `bridge.requests`, with its whole answer; NodeError if it is refused."""
+        """Any operation of `bridge.protocol.operations`, with its whole answer; NodeError if it is refused."""
         try:
             return self._ask(op, timeout, fields)
         except NodeError as error:

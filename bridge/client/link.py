@@ -1,4 +1,4 @@
-"""The client's end of the command line: requests and answers over one DEALER socket."""
+"""The client side of the command channel: requests and answers over one DEALER socket."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ from typing import Any, TypeVar
 import msgpack
 import zmq
 
-from bridge.keys import ClientKey, read_client_key
-from bridge.requests import LARGEST, VERSION
+from bridge.protocol.keys import ClientKey, read_client_key
+from bridge.protocol.operations import LARGEST, VERSION, NodeError
 
 COMMANDS = "tcp://127.0.0.1:9873"
 """Where a node takes commands unless its config says otherwise."""
 
 SocketT = TypeVar("SocketT", bound="zmq.Socket[Any]")
-
-
-class NodeError(RuntimeError):
-    """The node refused, or did not answer. `reason` is one of `bridge.requests.REASONS`, or "silent"."""
-
-    def __init__(self, reason: str, why: str) -> None:
-        super().__init__(why)
-        self.reason = reason
 
 
 class Writer:

@@ -1,4 +1,4 @@
-"""What a client can ask of a node, as methods; the synchronous and the asynchronous client share them.
+"""The commands of a node as methods, shared by the blocking and the asyncio client.
 
 All answer with a whole number: the tick at which it took effect, if nothing else is said.
 """
@@ -11,7 +11,7 @@ AnswerT = TypeVar("AnswerT")
 """`int`, or an awaitable of one."""
 
 
-class Verbs(Generic[AnswerT]):
+class NodeCommands(Generic[AnswerT]):
     """Needs `_number(op, **fields)`, which sends a request."""
 
     def _number(self, op: str, **fields: Any) -> AnswerT:

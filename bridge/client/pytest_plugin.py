@@ -1,4 +1,4 @@
-"""HIL tests as ordinary pytest: the fixture `hil` starts a node from a config and gives a client of it.
+"""pytest plugin for HIL tests: the fixture `hil` starts a node from a config and returns a client of it.
 
     def test_the_arm_rises(hil):
         node = hil("bench.toml")
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # imported when a test asks for a node: pytest loads this file in every run
-    from bridge.client import Node
+    from bridge.client.client import Node
 
 STARTS_WITHIN = 300.0  # [s] the first start on a machine compiles the plant
 ENDS_WITHIN = 20.0  # [s]
@@ -49,7 +49,7 @@ def hil(tmp_path: Path) -> Iterator[Callable[..., Node]]:
 @contextlib.contextmanager
 def running_node(folder: Path, config: str | Path | None = None, **changes: Any) -> Iterator[Node]:
     """The same without pytest. `changes` are keys of the config, such as `**{"node.rate_hz": 500}`."""
-    from bridge.link import NodeError
+    from bridge.protocol.operations import NodeError
 
     folder = Path(tempfile.mkdtemp(prefix="hil-", dir=folder))
     publish, commands, ecu = _free_ports(3)
@@ -87,8 +87,8 @@ def running_node(folder: Path, config: str | Path | None = None, **changes: Any)
 
 
 def _connect(process: subprocess.Popen[bytes], endpoint: str, log: Path) -> Node:
-    from bridge.client import Node
-    from bridge.link import NodeError
+    from bridge.client.client import Node
+    from bridge.protocol.operations import NodeError
 
     until = time.monotonic() + STARTS_WITHIN
     while True:

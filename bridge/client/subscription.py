@@ -1,4 +1,4 @@
-"""A subscription that is emptied from time to time.
+"""A subscription that is polled: each call returns all messages that have arrived since the last one.
 
 Being woken for each of a thousand messages a second costs more than reading them: a screen, which shows ten pictures a
 second, takes what has come since the last one.
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import zmq
 
-from bridge.keys import ClientKey
-from bridge.link import identify
+from bridge.client.link import identify
+from bridge.protocol.keys import ClientKey
 
 MOST_WAITING = 100_000  # messages kept while nobody reads them
 

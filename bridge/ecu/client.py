@@ -1,6 +1,6 @@
-"""The ECU's side of the lane, for controllers in Python and for tests of other controllers:
+"""The ECU side of the ECU lane, for controllers in Python and for tests of other controllers:
 
-    from bridge.ecu_client import Ecu
+    from bridge import Ecu
 
     with Ecu("tcp://127.0.0.1:9874") as ecu:
         ecu.send([0.0])                                  # say hello: from now on the node sends its state
@@ -23,9 +23,10 @@ from typing import Any
 import msgpack
 import zmq
 
-from bridge.ecu_wire import VERSION
-from bridge.keys import ClientKey
-from bridge.link import NodeError, client_key, identify
+from bridge.client.link import client_key, identify
+from bridge.protocol.ecu_wire import VERSION
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.operations import NodeError
 
 ENDPOINT = "tcp://127.0.0.1:9874"
 """Where a node takes ECUs unless its config says otherwise."""

@@ -1,4 +1,4 @@
-"""How far an ECU's clock is from the node's, and how long a round trip takes: from the messages that go to and fro.
+"""Clock offset between an ECU and the node, and round-trip times, estimated from the messages exchanged.
 
     node    T1 -------------------- T4          T1  state sent          T4  the ECU's message arrives
               \\                    /

@@ -1,4 +1,4 @@
-"""The ECU lane: what ECUs send goes into the node's mailboxes, what the devices are told goes to the ECUs.
+"""The ECU lane: values from ECUs go into the node's mailboxes, and device commands go out to the ECUs.
 
     ECU --(DEALER)--> ROUTER --> mailbox --> the tick takes it like any device's
     ECU <------------ ROUTER <-- the row's commands, as soon as the row is there
@@ -24,18 +24,18 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from bridge.audit import Audit
-from bridge.connections import Connections, sender
-from bridge.ecu_seat import Seat
-from bridge.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
-from bridge.foreign import shown
-from bridge.requests import Refused, Role
-from bridge.waiting import now
-from hilnode.control import Control, Word
-from hilnode.ecu_line import E
-from hilnode.lockfree.mailbox import put
-from hilnode.lockfree.ring import Ring, RingView, drain, push, pushed
-from hilnode.row import Col, Schema, State
+from bridge.ecu.seat import Seat
+from bridge.protocol.audit import Audit
+from bridge.protocol.connections import Connections, sender
+from bridge.protocol.ecu_wire import VERSION, Frame, frame_of, refusal, unpack
+from bridge.protocol.operations import Refused, Role
+from bridge.protocol.untrusted import shown
+from bridge.protocol.waiting import now
+from hilnode.shared.control import Control, Word
+from hilnode.shared.ecu_link import E
+from hilnode.shared.lockfree.mailbox import put
+from hilnode.shared.lockfree.ring import Ring, RingView, drain, push, pushed
+from hilnode.shared.row import Col, Schema, State
 
 POLL_S = 50e-6  # between two looks at the ring once a row is due
 SLOW_POLL_S = 1e-3  # when no row is due: a message wakes the lane at once, whatever it waits for
@@ -60,7 +60,7 @@ def warm_up() -> None:
 
 
 class EcuLane:
-    """Serves the ECUs of one node in the calling thread. `spec` comes from the node: see `Node._ecu_spec`.
+    """Serves the ECUs of one node in the calling thread. `spec` comes from the node: see hilnode/node/child_specs.py.
 
     `role_of` tells the role of somebody by the name of their key; without keys everybody is the same.
     """

@@ -1,7 +1,7 @@
-"""The ECU lane of a node that has no seat for an ECU: whoever comes is told so, and what to do about it.
+"""Answers on the ECU endpoint of a node that has no seat for an ECU: each message is refused, with the fix.
 
 It is a thread of the bridge that sleeps until somebody writes, so that a run nobody connects to pays nothing for it. A
-node with a driver of kind `ecu` has the lane itself in its place, in a process of its own (bridge/ecu.py).
+node with a driver of kind `ecu` has the lane itself in its place, in a process of its own (bridge/ecu/server.py).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 
 import zmq
 
-from bridge.audit import Audit
-from bridge.connections import SOMEBODY, sender
-from bridge.ecu_wire import refusal, unpack
-from bridge.requests import Refused
+from bridge.protocol.audit import Audit
+from bridge.protocol.connections import SOMEBODY, sender
+from bridge.protocol.ecu_wire import refusal, unpack
+from bridge.protocol.operations import Refused
 
 REMEMBERED = 64  # ECUs that are written down already: one that goes on writing is one line in the audit log
 
 
-class EcuPorter:
+class EcuRejector:
     """Answers every message at `socket` with a refusal that names the fix. `publish` is where states can be read."""
 
     def __init__(self, socket: zmq.Socket[bytes], publish: str, audit: Audit, tick: Callable[[], int]) -> None:
         self._socket, self._publish, self._audit, self._tick = socket, publish, audit, tick
         self._known: deque[bytes] = deque(maxlen=REMEMBERED)
         self._bell = os.eventfd(0, os.EFD_NONBLOCK)
-        self._thread = threading.Thread(target=self._work, name="ecu porter", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="ecu rejector", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

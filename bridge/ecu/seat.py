@@ -1,4 +1,4 @@
-"""One ECU as the lane sees it: who it is, what it has sent, what its clock says, and its words in shared memory."""
+"""The seat of one ECU in the lane: its identity, messages, clock estimate and words in shared memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.ecu_clock import EcuClock
-from bridge.ecu_wire import Frame
-from bridge.requests import Refused
-from hilnode.ecu_line import SILENT, E, Lines
-from hilnode.health import READS, H, Health, Records, bucket
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.row import Col, Schema
+from bridge.ecu.clock import EcuClock
+from bridge.protocol.ecu_wire import Frame
+from bridge.protocol.operations import Refused
+from hilnode.shared.ecu_link import SILENT, E, EcuLinks
+from hilnode.shared.health import READS, H, Health, Records, bucket
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.row import Col, Schema
 
 MOST_LOST = 2**63 - 1  # what the word holds: sequence numbers are the ECU's own, and may leap
 
@@ -29,7 +29,7 @@ class Seat:
         self.identity, self.user, self.connection = b"", "", -1
         self.goal = self.granted = self.after = 0  # lockstep: step to reach, steps granted, rows that came before
         self._inbox = Mailbox.attach(f"{spec['node']}.in.{self.name}")
-        self.line = memoryview(Lines.attach(spec["node"]).table[number])
+        self.line = memoryview(EcuLinks.attach(spec["node"]).table[number])
         self._health = memoryview(Records(spec["node"]).table[ecu["record"]])
         self._values, self._stamps = np.zeros(len(self.channels)), np.zeros(len(self.channels), np.int64)
         self._columns = np.array([schema.at_commands + k for k in ecu["commands"]], np.int64)  # of the mapped channels

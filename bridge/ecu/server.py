@@ -1,4 +1,4 @@
-"""The process of the ECU lane. It may die and come back: the inputs go stale meanwhile, as if the cable were out."""
+"""The process of the ECU lane. If it dies it is restarted; its inputs go stale meanwhile, as with a cut cable."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Any
 
 import zmq
 
-from bridge.audit import Audit
-from bridge.doorman import Doorman
-from bridge.ecu_lane import EcuLane
-from bridge.endpoints import BridgeError, bound
-from bridge.keys import KeyFileError, Keyring
-from bridge.requests import Role
-from bridge.threads import die_together
-from hilnode.realtime import keep_off, make_thread_hard
+from bridge.ecu.lane import EcuLane
+from bridge.protocol.audit import Audit
+from bridge.protocol.endpoints import BridgeError, bound
+from bridge.protocol.keys import KeyFileError, Keyring
+from bridge.protocol.operations import Role
+from bridge.protocol.threads import die_together
+from bridge.protocol.zap_authenticator import ZapAuthenticator
+from hilnode.shared.realtime import keep_off, make_thread_hard
 
 
 def open_lane(spec: dict[str, Any]) -> EcuLane:
-    """The lane on its endpoint, with the doorman in front of it if there are keys."""
+    """The lane on its endpoint, with the authenticator in front of it if there are keys."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
-    doorman = Doorman(context, keyring) if keyring else None
+    authenticator = ZapAuthenticator(context, keyring) if keyring else None
     socket = bound(context, keyring, zmq.ROUTER, "bridge.ecu", spec["ecu"])
     anybody = Role[spec["role"].upper()]
 
     def role_of(who: str) -> Role | None:
-        if doorman is None:
+        if authenticator is None:
             return anybody
-        guest = doorman.guest(who)
+        guest = authenticator.guest(who)
         return guest.role if guest else None
 
     path = Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None
     audit = Audit(path, lambda line: print(line, flush=True))  # the node tells it to people
-    lane = EcuLane(spec, socket, role_of, audit, keyed=doorman is not None)
-    if doorman:
-        doorman.on_refusal = lane.note_refusal
+    lane = EcuLane(spec, socket, role_of, audit, keyed=authenticator is not None)
+    if authenticator:
+        authenticator.on_refusal = lane.note_refusal
     return lane
 
 

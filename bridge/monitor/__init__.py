@@ -1,1 +1,1 @@
-"""The terminal monitor: how a running node is doing, from anywhere that reaches it. `hilnode monitor`."""
+"""The terminal monitor of a running node, on this PC or another: `hilnode monitor`."""

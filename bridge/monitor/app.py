@@ -1,4 +1,4 @@
-"""The monitor's screen: keys, and ten pictures a second.
+"""The monitor's screen: key bindings, and ten redraws per second.
 
     ┌ who, state, time, is it heard ──────────────────┐
     │ values: name, value, unit, limits, last minute   │
@@ -20,15 +20,15 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
-from bridge.keys import ClientKey
-from bridge.link import NodeError
 from bridge.monitor import panels
 from bridge.monitor.dialogs import AskValue, Sure
 from bridge.monitor.follower import Follower
 from bridge.monitor.model import PICTURES, Model
 from bridge.monitor.panels import Panel
 from bridge.monitor.table import ValueTable
-from bridge.threads import die_with_terminal
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.operations import NodeError
+from bridge.protocol.threads import die_with_terminal
 
 SLOW = 5  # pictures to one of the panels that need not hurry
 COMMANDS = ("do", "run_it", "force", "release")  # actions that change something, except the trip

@@ -1,4 +1,4 @@
-"""The two questions that the monitor asks: whether to run, and which value to force."""
+"""The monitor's two dialogs: confirm a run, and enter a value to force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from bridge.monitor.history import limits
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 
 FRAME = """
 {name} {{ align: center middle; }}

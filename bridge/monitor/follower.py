@@ -1,4 +1,4 @@
-"""Keeps the monitor's model up to date, and gives commands. It begins anew whenever the node or its bridge does."""
+"""Keeps the monitor's model up to date and sends commands; starts over when the node or its bridge restarts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import contextlib
 import time
 from typing import Any
 
-from bridge.aio import Node
-from bridge.keys import ClientKey
-from bridge.link import NodeError, beside
+from bridge.client.aio import Node
+from bridge.client.link import beside
+from bridge.client.subscription import Subscription
 from bridge.monitor.model import TOPICS, Model
-from bridge.rows import schema_of
-from bridge.subscription import Subscription
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.operations import NodeError
+from bridge.protocol.rows import schema_of
 
 ANSWERS_WITHIN = 2.0  # [s]
 ASK_EVERY = 1.0  # [s] for the status: the sign that commands would arrive, too

@@ -1,4 +1,4 @@
-"""How late the ticks woke during the last minute: counts on a logarithmic axis, drawn with characters.
+"""Histogram of wake latency over the last minute: a logarithmic axis, drawn with characters.
 
 The node counts every tick (topic `timing`, field `wake_counts`); nothing is estimated from samples here.
 """

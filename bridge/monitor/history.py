@@ -1,4 +1,4 @@
-"""What a signal did lately: one ring for all signals, and the small curve that a line of text has room for."""
+"""Recent samples of all signals in one ring buffer, and a sparkline of one signal in a line of text."""
 
 from __future__ import annotations
 

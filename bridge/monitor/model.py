@@ -1,4 +1,4 @@
-"""What the monitor knows of a node, made from the messages that it hears. It draws nothing and knows no socket."""
+"""The monitor's model of a node, built from received messages. It draws nothing and uses no sockets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgpack
 
 from bridge.monitor.histogram import Histogram
 from bridge.monitor.history import History
-from hilnode.row import Flag, Schema
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.shared.row import Flag, Schema
 
 TOPICS = ("state", "timing", "event", "driver", "bridge", "schema")
 PICTURES = 10  # per second: more than one `state` between two of them is passed over

@@ -1,4 +1,4 @@
-"""The smaller parts of the screen: who and how it is, timing, devices, events, keys. All are text from the model."""
+"""The smaller panels of the screen: status, timing, devices, events, keys; each is text from the model."""
 
 from __future__ import annotations
 

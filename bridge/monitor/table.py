@@ -1,4 +1,4 @@
-"""The table of values. Only the lines on the screen are made: a node may have hundreds of signals."""
+"""The table of signal values. Only visible lines are rendered: a node may have hundreds of signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what, at which tick, and what became of it; one JSON line each.
+"""The audit log: who requested what, at which tick and with which result, as JSON lines.
 
 A flood of refused messages must not fill the disk: of those, a few in a second are written out and the rest is counted
 in one line.

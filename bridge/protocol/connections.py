@@ -1,4 +1,4 @@
-"""Connections of a bound socket: which have closed, and who was turned away, from ZeroMQ's own reports.
+"""Connections of a bound socket: which have closed and which were refused, from ZeroMQ's socket monitor.
 
 ZeroMQ's socket monitor tells of each connection that is accepted, fails its handshake or ends, by the number of its
 descriptor. That number is a label here and nothing else: the descriptor belongs to ZeroMQ's thread, which may have
@@ -22,7 +22,7 @@ SOMEBODY = "somebody"
 MOST_REPORTS = 10_000  # read in one look
 
 Refusal = Callable[[str, str, str], None]
-"""Takes a reason of `bridge.requests`, who it was and a sentence."""
+"""Takes a reason of `bridge.protocol.operations`, who it was and a sentence."""
 
 
 class Connections:

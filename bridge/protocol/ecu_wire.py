@@ -18,8 +18,8 @@ from typing import Any
 
 import msgpack
 
-from bridge.foreign import shown, unpack_map
-from bridge.requests import Refused
+from bridge.protocol.operations import Refused
+from bridge.protocol.untrusted import shown, unpack_map
 
 VERSION = 1
 LARGEST = 64 * 1024  # [bytes] of a message from an ECU

@@ -1,14 +1,14 @@
-"""Sockets that the bridge binds: locked with keys where there are any, limited in what they keep and take."""
+"""Sockets that the bridge binds: CURVE where there are keys, and bounds on queues and message sizes."""
 
 from __future__ import annotations
 
 import zmq
 
-from bridge.audience import HIGH_WATER
-from bridge.commands import HARD_LIMIT
-from bridge.doorman import protect
-from bridge.keys import Keyring
+from bridge.protocol.keys import Keyring
+from bridge.protocol.zap_authenticator import protect
 
+HARD_LIMIT = 4 * 1024 * 1024  # [bytes] of a message: beyond this ZeroMQ itself closes the connection
+HIGH_WATER = 10_000  # messages kept for a slow subscriber
 LONGEST_TOPIC = 1000  # [bytes] of a subscription: ZeroMQ's tree of them takes a hundred times as much
 MOST_REQUESTS = 64  # of one client that ZeroMQ takes before they are read: they may be as large as it lets in
 MOST_ANSWERS = 1000  # kept for a client that does not read them

@@ -1,4 +1,4 @@
-"""Keys: who may connect from another PC, and what for.
+"""CURVE keys: who may connect from another PC, and in which role.
 
 A folder holds everything: `node.toml` with the node's own secret key, `clients.toml` with the public key and the role
 of everybody who is let in. `<name>.key.toml` is made for a client and carried over to its PC: it has the client's
@@ -17,7 +17,7 @@ from typing import Any
 
 import zmq
 
-from bridge.requests import Role
+from bridge.protocol.operations import Role
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 KEY_LENGTH = 40  # [characters] of a key in Z85

@@ -14,8 +14,8 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.health import Report
-from hilnode.row import POSE, Col, Flag, Schema, State
+from hilnode.shared.health import Report
+from hilnode.shared.row import POSE, Col, Flag, Schema, State
 
 SMALL_SCENE = 65_536  # [bytes]
 WAKE_EDGES_US = np.geomspace(1.0, 1e5, 31)

@@ -1,5 +1,5 @@
-"""What a client may ask of a node: the names, their fields, and who may ask. The one list that server, client and
-documentation are made from.
+"""The operations of the wire protocol: names, fields, and the role that each needs. Server, client and documentation
+are made from this one list.
 
 A request is a map `{"v": 1, "session": s, "seq": n, "id": i, "op": "force", "name": "...", "value": 0.4}`. The fields
 of an operation are checked here, one by one, before anything is done: no field is converted, none that is not known
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 VERSION = 1
 """Of the protocol: a client with another one is told so and refused."""
@@ -238,3 +238,11 @@ def _is_mixed(value: Any) -> bool:
         and all(_is_number(v) or isinstance(v, bool) or (isinstance(v, str) and len(v) <= LONGEST_TEXT)
                 for v in value.values())
     )  # fmt: skip
+
+
+class NodeError(RuntimeError):
+    """The node refused, or did not answer. `reason` is one of `bridge.protocol.operations.REASONS`, or "silent"."""
+
+    def __init__(self, reason: str, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason

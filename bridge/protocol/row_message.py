@@ -1,4 +1,4 @@
-"""A row as a message that other tools read: Foxglove, PlotJuggler and `mcap` know ROS 2's CDR encoding.
+"""A row in ROS 2's CDR encoding, which other tools read: Foxglove, PlotJuggler, `mcap`.
 
 CDR of a structure whose members are all 8 bytes wide is these members one after another, little endian, behind four
 bytes that say so. That is the row as it stands in the ring: nothing is converted, no bit is lost, and it costs nothing.
@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hilnode.row import Col, Schema
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.shared.row import Col, Schema
 
 ENCODING = "cdr"
 SCHEMA_ENCODING = "ros2msg"

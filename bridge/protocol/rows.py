@@ -1,4 +1,4 @@
-"""Raw rows at the receiving end: bytes to numbers by name, losses counted, and what was caught kept in columns."""
+"""Raw rows on the client side: bytes decoded to values by name, losses counted, captures kept as columns."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.link import NodeError
-from hilnode.row import Col, Schema
-from hilnode.signals import UnknownName, nearest
+from bridge.protocol.operations import NodeError
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.shared.row import Col, Schema
 
 if TYPE_CHECKING:
     import pandas

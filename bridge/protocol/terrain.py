@@ -1,4 +1,4 @@
-"""Ground on the wire: tiles of a grid as whole numbers of 0.1 mm, or as differences to what the reader has already.
+"""Terrain on the wire: tiles of a grid as integers of 0.1 mm, whole or as differences from what was sent before.
 
 A tile has a number `n` that counts how often it was sent anew. A difference leads from n - 1 to n: who has not got
 n - 1 leaves it and asks for the whole tile, or waits until it comes by itself. Whole numbers add up without an error,
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.sights import tiles_of
+from hilnode.shared.display_state import tiles_of
 
 UNIT = 1e-4
 """[m] what heights are counted in."""

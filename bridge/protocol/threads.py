@@ -1,4 +1,4 @@
-"""A process whose threads live and die together.
+"""Ends the whole process when one of its threads fails, or its terminal closes.
 
 One that has lost a thread looks alive from outside and serves nobody; one that has ended is started again by the node.
 """

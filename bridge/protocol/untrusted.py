@@ -1,4 +1,4 @@
-"""Bytes from outside: one MessagePack map, no larger and no deeper than agreed, and how to speak of what is in it.
+"""Decoding of untrusted bytes: one MessagePack map, bounded in size and depth, and safe excerpts for messages.
 
 Whatever a stranger sent is never turned into text as it is: a thousand lists in one another would overflow the stack of
 whoever prints them, and a long name would fill the log.
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 
-from bridge.requests import LONGEST_TEXT, Refused
+from bridge.protocol.operations import LONGEST_TEXT, Refused
 
 DEEPEST = 8  # maps and lists in one another; a session has three
 SHOWN = 60  # [characters] of a foreign text in a sentence

@@ -1,11 +1,11 @@
-"""Waiting for rows without the GIL: the compiled part of the bridge, in a file of its own so that the rest can change
-without anything being compiled again."""
+"""Waiting for rows without the GIL: the compiled part of the bridge, in a file of its own so that changes
+elsewhere do not compile it again."""
 
 from __future__ import annotations
 
-from hilnode.clock import now_ns, sleep_until
-from hilnode.jit import kernel
-from hilnode.lockfree.ring import RingView, pushed
+from hilnode.core.jit import kernel
+from hilnode.shared.clock import now_ns, sleep_until
+from hilnode.shared.lockfree.ring import RingView, pushed
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The doorman: lets clients with a known key in, before a single message of theirs is read (ZeroMQ's ZAP, RFC 27).
+"""The ZAP authenticator (ZeroMQ's ZAP, RFC 27): admits clients with a known key before any message of theirs is read.
 
 ZeroMQ asks for each new connection; the answer names the client, and that name comes with each of its messages.
 """
@@ -11,15 +11,15 @@ import time
 import zmq
 from zmq.utils import z85
 
-from bridge.connections import Refusal
-from bridge.keys import Guest, KeyFileError, Keyring
+from bridge.protocol.connections import Refusal
+from bridge.protocol.keys import Guest, KeyFileError, Keyring
 
 ADDRESS = "inproc://zeromq.zap.01"
 LOOK_AGAIN = 1.0  # [s] a changed list of clients is noticed after this long
 UNKNOWN = "a key that nobody here has"
 
 
-class Doorman:
+class ZapAuthenticator:
     """Answers ZeroMQ's questions in a thread of its own. Start it before the sockets are bound."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], keyring: Keyring) -> None:
@@ -31,7 +31,7 @@ class Doorman:
         self._socket.setsockopt(zmq.RCVTIMEO, 200)
         self._ending = False
         self.on_refusal: Refusal = lambda _reason, _who, _why: None
-        self._thread = threading.Thread(target=self._work, name="doorman", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="authenticator", daemon=True)
         self._thread.start()
 
     def guest(self, name: str) -> Guest | None:

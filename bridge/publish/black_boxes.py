@@ -1,8 +1,8 @@
-"""Overruns as they happen: the rows around one, and the likeliest cause, as an event for whoever listens.
+"""Live black boxes: the rows around an overrun and its likeliest cause, published as an event.
 
-The recorder cuts black boxes out of the log when a run has ended (`hilnode.blackbox`); this one does the same while it
-runs, from the rows that the publisher reads anyway and from counters of the machine that it reads beside them. An
-overrun within APART of the one before belongs to it.
+The recorder cuts black boxes out of the log when a run has ended (`hilnode.shared.blackbox`); this one does the same
+while it runs, from the rows that the publisher reads anyway and from counters of the machine that it reads beside them.
+An overrun within APART of the one before belongs to it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.blackbox import Incident, guess_cause
-from hilnode.machine_sample import MachineSample
-from hilnode.row import Col, Flag
+from hilnode.shared.blackbox import Incident, guess_cause
+from hilnode.shared.machine_sample import MachineSample
+from hilnode.shared.row import Col, Flag
 
 AROUND = 10  # rows before an overrun and after it
 APART_NS = 500_000_000

@@ -1,6 +1,6 @@
-"""The command server: takes requests over the network, finds out who asks and whether they may, and has the node do it.
+"""The command server: receives requests over the network, authorises them and passes them on to the node.
 
-    client --(DEALER or REQ)--> ROUTER: shape, size, version, session, sequence, role --> the node's door --> answer
+    client --(DEALER or REQ)--> ROUTER: shape, size, version, session, sequence, role --> local RPC --> answer
 
 Nothing here touches the tick: the node applies each command at a tick's edge and says at which. A request that takes
 long (a device that lets go slowly) does not hold up the others, and a trip never waits behind anything.
@@ -20,13 +20,12 @@ from typing import Any
 import msgpack
 import zmq
 
-from bridge.audit import Audit
-from bridge.connections import Connections, sender
-from bridge.foreign import shown, unpack_map
-from bridge.requests import LARGEST, OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
-from hilnode.door import NotAnswered
+from bridge.protocol.audit import Audit
+from bridge.protocol.connections import Connections, sender
+from bridge.protocol.operations import LARGEST, OPERATIONS, REASONS, VERSION, Operation, Refused, Role, check
+from bridge.protocol.untrusted import shown, unpack_map
+from hilnode.shared.local_rpc import NotAnswered
 
-HARD_LIMIT = 4 * 1024 * 1024  # beyond this ZeroMQ itself closes the connection
 MOST_CLIENTS = 1000  # sessions that are remembered; the one longest silent is forgotten first
 MOST_WAITING = 64  # requests under way
 WORKERS = 4
@@ -71,7 +70,7 @@ class CommandServer:
     """Serves one endpoint in a thread of its own.
 
     `local` are operations that need no node (schema, scene, rate): name to function of the fields. `role_of` tells the
-    role of a user name that the doorman let in; without a doorman everybody is `anybody`.
+    role of a user name that the authenticator let in; without one everybody is `anybody`.
     """
 
     def __init__(

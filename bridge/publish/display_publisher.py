@@ -1,7 +1,8 @@
-"""Tells what a plant shows beside its row: topics `terrain`, `arrows` and `props`, and the answers to who comes late.
+"""Publishes a plant's display state: topics `terrain`, `arrows` and `props`, and the full state on request.
 
-A thread of its own looks at the node's sights twenty times a second and hands finished messages to the publisher, whose
-own rhythm is the tick's. Once in a while every tile and every prop is sent again, for those who never ask.
+A thread of its own looks at the node's display state twenty times a second and hands finished messages to the
+publisher, whose own rhythm is the tick's. Once in a while every tile and every prop is sent again, for those who never
+ask.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bridge.sights_watch import SightsWatch
-from bridge.terrain import UNIT, GridSender
-from bridge.wire import Packer
-from hilnode.control import Control, Word
+from bridge.protocol.messages import Packer
+from bridge.protocol.terrain import UNIT, GridSender
+from bridge.publish.display_watch import DisplayWatch
+from hilnode.shared.control import Control, Word
 
 LOOK_EVERY = 0.05  # [s]
 AROUND_S = 30.0  # [s] after which every tile and every prop has been sent again
@@ -64,18 +65,18 @@ class GroundAnswers:
         return {**self.message(k, tiles), "next": first + MOST_TILES if more else None}
 
 
-class SightsTeller:
-    """Looks at the sights of one node. `messages` are frames that are ready to be sent."""
+class DisplayPublisher:
+    """Looks at the display state of one node. `messages` are frames that are ready to be sent."""
 
     def __init__(self, node: str, layout: dict[str, Any], packer: Packer, control: Control) -> None:
         self.messages: queue.SimpleQueue[list[bytes]] = queue.SimpleQueue()
-        self._watch, self._packer, self._control = SightsWatch(node, layout), packer, control
+        self._watch, self._packer, self._control = DisplayWatch(node, layout), packer, control
         self._ground = GroundAnswers(self._watch.senders)
         self.terrain = self._ground.answer
         self._turns = [Turns(sender.numbers.size) for sender in self._watch.senders]
         self._prop_turns = Turns(len(layout["props"]))
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="sights", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="display", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -115,11 +116,11 @@ class SightsTeller:
 
     def props(self) -> dict[str, Any]:
         """Where all props are."""
-        sight = self._watch.sights.props
-        return {"props": self._watch.poses(range(len(sight.names))) if sight else {}}
+        props = self._watch.display.props
+        return {"props": self._watch.poses(range(len(props.names))) if props else {}}
 
 
-class NoSights:
+class NoDisplay:
     """The same for a plant that shows nothing beside its row."""
 
     def __init__(self) -> None:

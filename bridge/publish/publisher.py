@@ -1,4 +1,4 @@
-"""The publisher: sends the rows, and what else there is to tell, to whoever subscribes.
+"""The publisher: sends rows, events, statistics and display state to the subscribers.
 
 A slow subscriber loses messages and sees it by their numbers; the node does not notice. A slow publisher loses rows and
 says how many.
@@ -15,33 +15,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.audience import Audience
-from bridge.black_boxes import SAMPLE_NS, BlackBoxes
-from bridge.rates import Rates
-from bridge.sights_teller import NoSights, SightsTeller
-from bridge.waiting import await_rows, now
-from bridge.wire import Packer, timing_of
-from hilnode.control import Control, Word
-from hilnode.ecu_line import Lines
-from hilnode.health import Records
-from hilnode.lockfree.ring import Ring, RingReader
-from hilnode.machine_sample import Sampler
-from hilnode.realtime import make_thread_hard
-from hilnode.row import HEADER, Col, Schema, State
+from bridge.protocol.messages import Packer, timing_of
+from bridge.protocol.waiting import await_rows, now
+from bridge.publish.black_boxes import SAMPLE_NS, BlackBoxes
+from bridge.publish.display_publisher import DisplayPublisher, NoDisplay
+from bridge.publish.rates import Rates
+from bridge.publish.subscribers import Subscribers
+from hilnode.shared.control import Control, Word
+from hilnode.shared.ecu_link import EcuLinks
+from hilnode.shared.health import Records
+from hilnode.shared.lockfree.ring import Ring, RingReader
+from hilnode.shared.machine_sample import Sampler
+from hilnode.shared.realtime import make_thread_hard
+from hilnode.shared.row import HEADER, Col, Schema, State
 
 POLL_NS = 50_000  # between two looks at the ring once a row is due: what it adds to the latency of a message
 PATIENCE_NS = 20_000_000  # without a row for so long: the plant waits for somebody, and so does the publisher
 SLOW_POLL_NS = 1_000_000  # between two looks then
-BEAT_NS = 200_000_000  # between two looks at the audience, and at what the drivers have counted
+BEAT_NS = 200_000_000  # between two looks at the subscribers, and at what the drivers have counted
 SECOND_NS = 1_000_000_000
 MOST_SUMMED = 20_000  # rows in one message of statistics: a free run makes more of them in a second
 WINDOW = 5  # beats back: what the periods of the drivers are taken over
 
 
 class Publisher:
-    """Publishes one node to its audience. `spec` comes from the node: see `Node._bridge_spec`."""
+    """Publishes one node to its subscribers. `spec` comes from the node: see hilnode/node/child_specs.py."""
 
-    def __init__(self, spec: dict[str, Any], audience: Audience) -> None:
+    def __init__(self, spec: dict[str, Any], subscribers: Subscribers) -> None:
         schema = Schema.from_dict(spec["schema"])
         self.control = Control.attach(spec["node"])
         self.rows = Ring.attach(f"{spec['node']}.rows", schema=schema.hash)
@@ -52,15 +52,15 @@ class Publisher:
         self.drivers = Records(spec["node"])
         self.past: deque[NDArray[np.int64]] = deque([self.drivers.table.copy()], maxlen=WINDOW)
         self._beat_due = now() + BEAT_NS
-        self.audience, self._send = audience, audience.send
+        self.subscribers, self._send = subscribers, subscribers.send
         self._parameters = spec["parameters"]
         self._ecu_lane = spec["ecu_lane"]
         self._timing: dict[str, Any] = {}
         self._lost = 0
         self._ecus: list[str] = spec["ecus"]
-        self._lines = Lines.attach(spec["node"]) if self._ecus else None
+        self._ecu_links = EcuLinks.attach(spec["node"]) if self._ecus else None
         layout = spec["sights"]
-        self.sights = SightsTeller(spec["node"], layout, self.packer, self.control) if layout else NoSights()
+        self.display = DisplayPublisher(spec["node"], layout, self.packer, self.control) if layout else NoDisplay()
         self._headers: list[NDArray[np.int64]] = []  # of the rows that no statistics have counted yet
         self._waiting = 0  # such rows
         self._second_due = now() + SECOND_NS
@@ -80,21 +80,23 @@ class Publisher:
             "overruns": self.control[Word.OVERRUNS],
             "state": State(self.control[Word.STATE]).name.lower(),
             "lost": self._lost,
-            "overflows": self.audience.overflows,
+            "overflows": self.subscribers.overflows,
             "timing": self._timing,
             "drivers": {r.name: r.as_dict() for r in self.drivers.reports()},
             "ecus": self._ecu_reports(),
         }
 
     def _ecu_reports(self) -> dict[str, Any]:
-        return {name: self._lines.report(k).as_dict() for k, name in enumerate(self._ecus)} if self._lines else {}
+        return (
+            {name: self._ecu_links.report(k).as_dict() for k, name in enumerate(self._ecus)} if self._ecu_links else {}
+        )
 
     def work(self, report: Callable[[], dict[str, Any]]) -> None:
         """Until the node ends or dies. `report` tells once a second what the rest of the bridge has counted."""
         make_thread_hard(-1, 0)  # only for the fine timer
         reader = self.rows.reader(batch=256)
         node = self.control[Word.PID]
-        self.sights.start()
+        self.display.start()
         woke = now()
         while not self.control[Word.CLOSING] and os.getppid() == node:
             self._await(reader, woke)
@@ -114,7 +116,7 @@ class Publisher:
             if moment >= self._beat_due:
                 self._beat_due = moment + BEAT_NS
                 self.past.append(self.drivers.table.copy())
-                self.audience.look()
+                self.subscribers.look()
         self._send_rows(reader.read())
         self._tell_happenings()
 
@@ -164,7 +166,7 @@ class Publisher:
         """What is told once a second, also while the plant stands: somebody may just have come."""
         time, tick = moment * 1e-9, self.control[Word.TICK]
         self._send(self.packer.schema(time, tick))
-        body = {"lost": lost, "overflows": self.audience.overflows, "rates": self.rates.as_dict(), **counted}
+        body = {"lost": lost, "overflows": self.subscribers.overflows, "rates": self.rates.as_dict(), **counted}
         self._send(self.packer.pack("bridge", time, tick, body))
         if self._seconds % self.packer.scene_every == 0:
             self._send(self.packer.scene(time, tick))
@@ -174,17 +176,17 @@ class Publisher:
         while not self.happenings.empty():
             event = self.happenings.get()
             self._send(self.packer.event(event))
-        while not self.sights.messages.empty():
-            self._send(self.sights.messages.get())
+        while not self.display.messages.empty():
+            self._send(self.display.messages.get())
 
     def _tell_devices(self, moment: int) -> None:
         """How the drivers and the ECUs are doing, if it is time; periods are those of the last second."""
         tick = self.control[Word.TICK]
         if self.rates.is_due("driver", moment) and (reports := self.drivers.reports(since=self.past[0])):
             self._send(self.packer.drivers(moment * 1e-9, tick, reports))
-        if self.rates.is_due("ecu", moment) and self._lines:
+        if self.rates.is_due("ecu", moment) and self._ecu_links:
             self._send(self.packer.pack("ecu", moment * 1e-9, tick, {"ecus": self._ecu_reports()}))
 
     def close(self) -> None:
-        self.sights.close()
-        self.audience.close()
+        self.display.close()
+        self.subscribers.close()

@@ -1,4 +1,4 @@
-"""How often the topics are sent whose rate can be set: `state` by ticks, the others by the clock.
+"""Rates of the topics whose rate can be set: `state` is decimated by ticks, the others are timed by the clock.
 
 Everybody gets the same messages, so a rate is one for all: whoever sets it is told what it came to, and everybody reads
 it in the topic `bridge`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hilnode.signals import nearest
+from hilnode.core.signals import nearest
 
 LIMITS = {  # [Hz] slowest, fastest
     "state": (0.01, 20_000.0),  # there are no more ticks than that in a second

@@ -1,4 +1,4 @@
-"""The bridge process: publishes rows and takes commands. It may die and come back; the tick does not know it exists."""
+"""The bridge process: publishes rows and takes commands. If it dies it is restarted; the tick does not notice."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import Any
 
 import zmq
 
-from bridge.audience import Audience
-from bridge.audit import Audit
-from bridge.commands import CommandServer
-from bridge.doorman import Doorman
-from bridge.ecu_porter import EcuPorter
-from bridge.endpoints import BridgeError, bound
-from bridge.keys import KeyFileError, Keyring
-from bridge.metrics import MetricsServer
-from bridge.publisher import Publisher
-from bridge.requests import VERSION, Role
-from bridge.threads import die_together
-from hilnode.control import Word
-from hilnode.door import call, is_open
-from hilnode.realtime import keep_off
-from hilnode.signals import nearest
+from bridge.ecu.rejector import EcuRejector
+from bridge.protocol.audit import Audit
+from bridge.protocol.endpoints import BridgeError, bound
+from bridge.protocol.keys import KeyFileError, Keyring
+from bridge.protocol.operations import VERSION, Role
+from bridge.protocol.threads import die_together
+from bridge.protocol.zap_authenticator import ZapAuthenticator
+from bridge.publish.commands import CommandServer
+from bridge.publish.metrics import MetricsServer
+from bridge.publish.publisher import Publisher
+from bridge.publish.subscribers import Subscribers
+from hilnode.core.signals import nearest
+from hilnode.shared.control import Word
+from hilnode.shared.local_rpc import call, is_open
+from hilnode.shared.realtime import keep_off
 
 LOOK_EVERY = 0.02  # [s] whether the node is there
 
@@ -66,32 +66,32 @@ class Lines:
 
 
 class Bridge:
-    """Everything of one node's bridge. `spec` comes from the node: see `Node._bridge_spec`."""
+    """Everything of one node's bridge. `spec` comes from the node: see hilnode/node/child_specs.py."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.context = zmq.Context()
         self._ending = threading.Event()
         self._node: str = spec["node"]
         self.keyring = Keyring(Path(spec["keys"])) if spec["keys"] else None
-        self.doorman = Doorman(self.context, self.keyring) if self.keyring else None
-        self.publisher = Publisher(spec, self._audience(spec))
+        self.authenticator = ZapAuthenticator(self.context, self.keyring) if self.keyring else None
+        self.publisher = Publisher(spec, self._subscribers(spec))
         self._audit = Audit(Path(spec["directory"]) / "audit.jsonl" if spec["directory"] else None, say)
-        self.porter = self._ecu_porter(spec)
+        self.rejector = self._ecu_rejector(spec)
         self.commands = self._command_server(spec)
         self.metrics = self._metrics_server(spec)
 
-    def _audience(self, spec: dict[str, Any]) -> Audience:
+    def _subscribers(self, spec: dict[str, Any]) -> Subscribers:
         socket = bound(self.context, self.keyring, zmq.XPUB, "bridge.publish", spec["publish"])
-        doorman = self.doorman
-        return Audience(
+        authenticator = self.authenticator
+        return Subscribers(
             socket,
-            keyed=doorman is not None,
-            is_welcome=lambda user: doorman is None or doorman.guest(user) is not None,
+            keyed=authenticator is not None,
+            is_welcome=lambda user: authenticator is None or authenticator.guest(user) is not None,
             refused=lambda reason, who, why: self.commands.note_refusal(reason, who, why),
         )
 
     def _command_server(self, spec: dict[str, Any]) -> CommandServer:
-        doorman, node = self.doorman, spec["node"]
+        authenticator, node = self.authenticator, spec["node"]
         server = CommandServer(
             bound(self.context, self.keyring, zmq.ROUTER, "bridge.commands", spec["commands"]),
             ask=lambda verb, given: call(node, verb, **given),
@@ -99,8 +99,8 @@ class Bridge:
                 "schema": self.publisher.describe,
                 "scene": lambda: {"shapes": spec["scene"]},
                 "rate": self.publisher.rates.set,
-                "terrain": self.publisher.sights.terrain,
-                "props": self.publisher.sights.props,
+                "terrain": self.publisher.display.terrain,
+                "props": self.publisher.display.props,
                 "seat": lambda ecu, to: self._seat(spec["ecus"], ecu, to),
                 "clock": lambda: {"time": time.monotonic(), "tick": self.publisher.control[Word.TICK]},
             },
@@ -115,14 +115,14 @@ class Bridge:
             },
             tick=lambda: self.publisher.control[Word.TICK],
             audit=self._audit,
-            role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
+            role_of=(lambda who: g.role if (g := authenticator.guest(who)) else None) if authenticator else None,
             anybody=Role[spec["role"].upper()],
         )
-        if doorman:
-            doorman.on_refusal = server.note_refusal
+        if authenticator:
+            authenticator.on_refusal = server.note_refusal
         return server
 
-    def _ecu_porter(self, spec: dict[str, Any]) -> EcuPorter | None:
+    def _ecu_rejector(self, spec: dict[str, Any]) -> EcuRejector | None:
         """Who answers ECUs where the node has no seat for them; nobody needs it, so its address may be taken."""
         if not spec["ecu"]:
             return None
@@ -131,7 +131,7 @@ class Bridge:
         except BridgeError as error:
             say(f"{error}; ECUs are not answered there")
             return None
-        return EcuPorter(socket, spec["publish"], self._audit, lambda: self.publisher.control[Word.TICK])
+        return EcuRejector(socket, spec["publish"], self._audit, lambda: self.publisher.control[Word.TICK])
 
     def _seat(self, ecus: list[str], ecu: str, to: str) -> Any:
         """A swap for those who may not swap any other device."""
@@ -159,22 +159,22 @@ class Bridge:
         opening = threading.Thread(target=self._open_commands, name="opening", daemon=True)
         hearing.start()
         opening.start()
-        if self.porter:
-            self.porter.start()
+        if self.rejector:
+            self.rejector.start()
         try:
             self.publisher.work(lambda: {"commands": self.commands.counts.as_dict(), "losses": self.commands.losses()})
         finally:
             self._ending.set()
             hearing.join(1.0)
             opening.join()
-            if self.porter:
-                self.porter.close()
+            if self.rejector:
+                self.rejector.close()
             self.commands.close()
             self.publisher.close()
             if self.metrics:
                 self.metrics.close()
-            if self.doorman:
-                self.doorman.close()
+            if self.authenticator:
+                self.authenticator.close()
 
     def _open_commands(self) -> None:
         """Nobody is greeted before the node can be asked: it still waits for its watchdog when the bridge is there."""

@@ -1,4 +1,4 @@
-"""The audience: everybody who subscribes at one XPUB socket, and the bounds on what a slow subscriber can cost.
+"""The subscribers of one XPUB socket, and the bounds on what a slow one can cost.
 
     send ---> XPUB ===> subscriber          ZeroMQ keeps HIGH_WATER messages for a slow one; what comes then it loses
                   \\==> subscriber
@@ -13,8 +13,8 @@ What can be known here is little, and all of it comes from ZeroMQ:
   let in is back after ZeroMQ's reconnect interval, a tenth of a second as a rule.
 
 Three bounds, from the narrowest on: HIGH_WATER messages for each subscriber; STALLED_MS after which the kernel ends the
-connection of one that takes nothing at all (bridge.endpoints); and, since large messages to one that is merely slow
-could still fill the memory, MOST_BYTES by which this process may grow before the endpoint is bound anew.
+connection of one that takes nothing at all (bridge.protocol.endpoints); and, since large messages to one that is merely
+slow could still fill the memory, MOST_BYTES by which this process may grow before the endpoint is bound anew.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from collections.abc import Callable
 import psutil
 import zmq
 
-from bridge.connections import SOMEBODY, Connections, Refusal, sender
+from bridge.protocol.connections import SOMEBODY, Connections, Refusal, sender
 
-HIGH_WATER = 10_000  # messages kept for a slow subscriber
 MOST_BYTES = 128_000_000  # by which the process may grow: HIGH_WATER rows of 12 kB
 MOST_READ = 1000  # subscriptions taken in one look
 BIND_TRIES = 20  # at once; ZeroMQ lets go of an address in its own thread, within a millisecond or two
 BIND_PAUSE = 0.001  # [s] between them
 
 
-class Audience:
+class Subscribers:
     """Sends to whoever subscribes at one bound XPUB socket. `is_welcome` tells whether a user is still let in."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The columns of a recording as people and other programs know them: name, unit, meaning, and how a row gives them."""
+"""The columns of a recording for export: name, unit, description, and how each is taken from a row."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.row_message import POSE_FIELDS
-from bridge.run_file import Run
-from hilnode.row import POSE, Col
-from hilnode.signals import UnknownName, nearest
+from bridge.protocol.row_message import POSE_FIELDS
+from bridge.record.run_file import Run
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.shared.row import POSE, Col
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64] | NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Sights in a recording: what changed, about twenty times a second, and now and then everything there is.
+"""Display state in a recording: changes about twenty times a second, and the full state every ten seconds.
 
 Each message of the channel `/sights` is a MessagePack map with `tick` and what changed: `grids` (messages of the topic
 `terrain` without head), `arrows`, `props`. One with `key` holds all tiles and all props: a player that jumps begins at
@@ -14,18 +14,18 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from bridge.sights_watch import SightsWatch
-from bridge.terrain import GridReader
+from bridge.protocol.terrain import GridReader
+from bridge.publish.display_watch import DisplayWatch
 
 KEY_EVERY = 10.0  # [s] between two messages with everything
 
 
-class SightsRecorder:
-    """Looks at the sights of one node for its recorder. `pending` are number, time and bytes of messages to write."""
+class DisplayRecorder:
+    """Looks at a node's display state for its recorder. `pending` are number, time and bytes of messages to write."""
 
     def __init__(self, node: str, layout: dict[str, Any], offset_ns: int) -> None:
         self.pending: list[tuple[int, int, bytes]] = []
-        self._watch = SightsWatch(node, layout)
+        self._watch = DisplayWatch(node, layout)
         self._coder = time.monotonic_ns()
         self._offset = offset_ns
         self._number = 0
@@ -40,7 +40,7 @@ class SightsRecorder:
         if is_key:
             self._key_due = now * 1e-9 + KEY_EVERY
             tiles = [[s.whole(i, j) for i, j in np.ndindex(*s.shape)] for s in watch.senders]
-            props = list(range(len(watch.sights.layout["props"])))
+            props = list(range(len(watch.display.layout["props"])))
         message: dict[str, Any] = {"tick": tick, "key": is_key}
         grids = [
             {"grid": s.about["name"], "coder": self._coder, "tiles": told}
@@ -59,7 +59,7 @@ class SightsRecorder:
         return taken
 
 
-class SightsThen:
+class RecordedDisplay:
     """What was shown at one moment of a recording, put together from its messages."""
 
     def __init__(self, layout: dict[str, Any]) -> None:

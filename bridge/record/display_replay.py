@@ -1,4 +1,4 @@
-"""Sights of a recording on the wire: those of the row that was sent last, whichever way it was come by.
+"""Display state of a recording on the wire: that of the row that was sent last.
 
 Playing on, the recorded changes are followed. After a jump, and going backwards, what was shown is put together from
 the last message with everything; subscribers are told the difference, as if the ground had moved so.
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bridge.run_file import Run
-from bridge.sights_record import SightsThen
-from bridge.sights_teller import MOST_TILES, GroundAnswers, Turns
-from bridge.terrain import GridSender
+from bridge.protocol.terrain import GridSender
+from bridge.publish.display_publisher import MOST_TILES, GroundAnswers, Turns
+from bridge.record.display_record import RecordedDisplay
+from bridge.record.run_file import Run
 
 LOOK_EVERY_NS = 100_000_000
 REST = 4  # times as long as a rebuild took is waited before the next: going backwards must not stop the rows
@@ -23,13 +23,13 @@ REST = 4  # times as long as a rebuild took is waited before the next: going bac
 Told = tuple[str, dict[str, Any]]
 
 
-class SightsReplay:
-    """Follows one run. A run without sights gives nothing, in the same form."""
+class DisplayReplay:
+    """Follows one run. A run without display state gives nothing, in the same form."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._layout: dict[str, Any] = run.about.get("sights") or {"grids": [], "arrows": 0, "props": []}
-        self._then = SightsThen(self._layout)
+        self._then = RecordedDisplay(self._layout)
         self._senders = [GridSender(about) for about in self._layout["grids"]]
         self._seen = [np.zeros(s.shape, np.int64) for s in self._senders]
         self._turns = [Turns(s.numbers.size) for s in self._senders]
@@ -73,7 +73,7 @@ class SightsReplay:
 
     def _rebuild(self, tick: int) -> None:
         """Begin at the last message with everything."""
-        self._then = SightsThen(self._layout)
+        self._then = RecordedDisplay(self._layout)
         for seen in self._seen:
             seen[:] = -1
         messages: list[dict[str, Any]] = []

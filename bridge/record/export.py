@@ -1,4 +1,4 @@
-"""Export a recording to what other programs read: Parquet, CSV, MDF4.
+"""Exports a recording to Parquet, CSV or MDF4.
 
 A batch of rows at a time, so that a night's recording needs no more memory than a minute's. The result appears under
 its name when it is whole.
@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bridge.columns import Column, Rows, columns_of
-from bridge.run_file import Run
+from bridge.record.columns import Column, Rows, columns_of
+from bridge.record.run_file import Run
 
 BATCH = 16_000_000  # [bytes] of rows at a time
 LINES = 2000  # of CSV at a time: numbers of Python are large

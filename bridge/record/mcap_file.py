@@ -1,4 +1,4 @@
-"""Writes MCAP so that a kill at any moment costs at most the chunk that was being made.
+"""Writes MCAP such that a kill at any moment loses at most the chunk being written.
 
     magic  header  metadata  schemas  channels  | chunk  message indexes | chunk  message indexes | ...  summary  magic
 
@@ -35,7 +35,7 @@ from mcap.records import (
 )
 from numpy.typing import NDArray
 
-from bridge.mcap_scan import (
+from bridge.record.mcap_scan import (
     CHUNK,
     MAGIC,
     MESSAGE,

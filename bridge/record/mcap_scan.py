@@ -1,4 +1,4 @@
-"""What stands in an MCAP file, from its first byte on, whether or not somebody lived to write its end.
+"""Scans an MCAP file from its first byte, whether or not its writer lived to finish it.
 
 An MCAP file is a line of records: opcode u8, length u64, content. Walking over their heads needs no summary, so a file
 whose writer was killed reads as well as any other, up to its last whole record.

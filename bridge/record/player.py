@@ -1,4 +1,4 @@
-"""A player: which rows of a recording are due now, at any speed, forwards or backwards, with jumps.
+"""A player: the rows of a recording that are due now, at any speed, forwards or backwards, with seeking.
 
 It knows neither sockets nor sleep: `take(now)` gives the rows that lie between the last call and this one. The cursor
 stands between two rows, so that turning round sends no row twice in one direction. If the caller can not keep up, the
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.run_file import Run
-from hilnode.row import Col
+from bridge.record.run_file import Run
+from hilnode.shared.row import Col
 
 FASTEST = 1000.0
 MOST = 500  # rows in one go, so that commands are heard in between

@@ -1,4 +1,4 @@
-"""Replay: a recorded run over the same wire as a live one, so that every client and display works with it.
+"""Replay: publishes a recorded run by the protocol of a live node, so that every client and display works with it.
 
 The topics `raw`, `state`, `event`, `timing`, `schema` and `bridge` come as they did, with the ticks and times of the
 recording; `seq` counts what is sent now. The commands are those of a player: play, pause, speed, seek.
@@ -16,20 +16,20 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from bridge import rates
-from bridge.audience import Audience
-from bridge.audit import Audit
-from bridge.commands import CommandServer
-from bridge.doorman import Doorman
-from bridge.endpoints import bound
-from bridge.keys import Keyring
-from bridge.player import Player
-from bridge.requests import REPLAY_OPERATIONS, VERSION, Role
-from bridge.run_file import Run
-from bridge.sights_replay import SightsReplay
-from bridge.wire import Packer
-from hilnode.door import NotAnswered
-from hilnode.row import Col
+from bridge.protocol.audit import Audit
+from bridge.protocol.endpoints import bound
+from bridge.protocol.keys import Keyring
+from bridge.protocol.messages import Packer
+from bridge.protocol.operations import REPLAY_OPERATIONS, VERSION, Role
+from bridge.protocol.zap_authenticator import ZapAuthenticator
+from bridge.publish import rates
+from bridge.publish.commands import CommandServer
+from bridge.publish.subscribers import Subscribers
+from bridge.record.display_replay import DisplayReplay
+from bridge.record.player import Player
+from bridge.record.run_file import Run
+from hilnode.shared.local_rpc import NotAnswered
+from hilnode.shared.row import Col
 
 AUDIT = "replay-audit.jsonl"
 """In the run's folder, where there are keys: who asked the replay for what."""
@@ -58,7 +58,7 @@ class Replay:
         self.packer = Packer(run.schema, str(run.about["node"]), run.about["scene"])
         self._per_second = max(1, round(1e9 / run.schema.dt_ns))
         self._state_hz = state_hz
-        self.sights = SightsReplay(run)
+        self.display = DisplayReplay(run)
         self._ending = threading.Event()
         self._recent: list[NDArray[np.int64]] = []
         self._last: NDArray[np.int64] | None = None  # row that was sent
@@ -66,11 +66,11 @@ class Replay:
         self._told = self._look_at = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         keyring = Keyring(keys) if keys else None
-        self._doorman = Doorman(self._context, keyring) if keyring else None
-        self._audience = Audience(
+        self._authenticator = ZapAuthenticator(self._context, keyring) if keyring else None
+        self._subscribers = Subscribers(
             bound(self._context, keyring, zmq.XPUB, "--publish", publish),
             keyed=keyring is not None,
-            is_welcome=lambda user: self._doorman is None or self._role_of(user) is not None,
+            is_welcome=lambda user: self._authenticator is None or self._role_of(user) is not None,
             refused=lambda reason, who, why: self._server.note_refusal(reason, who, why),
         )
         self._server = CommandServer(
@@ -87,15 +87,15 @@ class Replay:
             },
             tick=lambda: player.tick,
             audit=Audit(run.path.parent / AUDIT if keyring else None, say),
-            role_of=self._role_of if self._doorman else None,
+            role_of=self._role_of if self._authenticator else None,
             anybody=Role.ADMIN,
             operations=REPLAY_OPERATIONS,
         )
-        if self._doorman:
-            self._doorman.on_refusal = self._server.note_refusal
+        if self._authenticator:
+            self._authenticator.on_refusal = self._server.note_refusal
 
     def _role_of(self, who: str) -> Role | None:
-        guest = self._doorman.guest(who) if self._doorman else None
+        guest = self._authenticator.guest(who) if self._authenticator else None
         return guest.role if guest else None
 
     def _operations(self) -> dict[str, Callable[..., Any]]:
@@ -104,8 +104,8 @@ class Replay:
         return {
             "schema": lambda: {**self.packer.layout(), "parameters": parameters},
             "scene": lambda: {"shapes": self.run.about["scene"]},
-            "terrain": self.sights.terrain,
-            "props": self.sights.props,
+            "terrain": self.display.terrain,
+            "props": self.display.props,
             "clock": lambda: {"time": now() * 1e-9, "tick": player.tick},
             "status": self.status,
             "rate": self._set_rate,
@@ -153,9 +153,9 @@ class Replay:
             self._tell(time.monotonic_ns())
         finally:
             self._server.close()
-            self._audience.close()
-            if self._doorman:
-                self._doorman.close()
+            self._subscribers.close()
+            if self._authenticator:
+                self._authenticator.close()
             self._context.term()
 
     def end(self) -> None:
@@ -168,17 +168,17 @@ class Replay:
         for row, events in self.player.take(now):
             for event in events:
                 told = {k: v for k, v in event.items() if k not in ("number", "order")}
-                self._audience.send(self.packer.event({"value": None, **told}))
-            self._audience.send(self.packer.raw(row))
+                self._subscribers.send(self.packer.event({"value": None, **told}))
+            self._subscribers.send(self.packer.raw(row))
             if row[Col.TICK] % every == 0 or not self.player.playing:
-                self._audience.send(self.packer.state(row))
+                self._subscribers.send(self.packer.state(row))
             self._recent.append(row)
             self._last = row
         if now >= self._look_at:
             self._look_at = now + LOOK_NS
-            self._audience.look()
-        for topic, body in self.sights.look(self.player.tick, now):
-            self._audience.send(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
+            self._subscribers.look()
+        for topic, body in self.display.look(self.player.tick, now):
+            self._subscribers.send(self.packer.pack(topic, now * 1e-9, self.player.tick, body))
         if now >= self._tell_at:
             self._tell_at = now + TELL_NS
             self._tell(now)
@@ -188,23 +188,23 @@ class Replay:
         """What is told once a second."""
         rows, self._recent = self._recent, []
         if not rows and self._last is not None:  # it stands: for who has just come
-            self._audience.send(self.packer.raw(self._last))
-            self._audience.send(self.packer.state(self._last))
+            self._subscribers.send(self.packer.raw(self._last))
+            self._subscribers.send(self.packer.state(self._last))
         tick = self.player.tick
         time_s = rows[-1][Col.WAKE] * 1e-9 if rows else now * 1e-9
-        self._audience.send(self.packer.schema(time_s, tick))
+        self._subscribers.send(self.packer.schema(time_s, tick))
         if rows:
-            self._audience.send(self.packer.timing(np.array(rows), 0))
+            self._subscribers.send(self.packer.timing(np.array(rows), 0))
         if self._told % self.packer.scene_every == 0:
-            self._audience.send(self.packer.scene(float(time_s), tick))
+            self._subscribers.send(self.packer.scene(float(time_s), tick))
         self._told += 1
         counted = {
-            "overflows": self._audience.overflows,
+            "overflows": self._subscribers.overflows,
             "commands": self._server.counts.as_dict(),
             "losses": self._server.losses(),
         }
         lost = int(self.run.progress.get("lost_rows", 0))
-        self._audience.send(
+        self._subscribers.send(
             self.packer.pack("bridge", float(time_s), tick, {"lost": lost, **counted, "replay": self.status()})
         )
 

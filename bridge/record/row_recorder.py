@@ -26,17 +26,17 @@ from mcap.records import Channel, Header, McapRecord, Metadata
 from mcap.records import Schema as McapSchema
 from numpy.typing import NDArray
 
-from bridge import row_message
-from bridge.mcap_file import McapFile, Messages, even_messages, uneven_messages
-from bridge.mcap_scan import RecordingError
-from bridge.run_file import EVENTS, FILE_NAME, PROGRESS, ROWS, RUN, SIGHTS, Run
-from bridge.sights_record import SightsRecorder
-from hilnode.control import Control, Word
-from hilnode.events import Teller
-from hilnode.lockfree.ring import Ring
-from hilnode.orders import OrderBook
-from hilnode.realtime import keep_off
-from hilnode.row import Col, Schema
+from bridge.protocol import row_message
+from bridge.record.display_record import DisplayRecorder
+from bridge.record.mcap_file import McapFile, Messages, even_messages, uneven_messages
+from bridge.record.mcap_scan import RecordingError
+from bridge.record.run_file import EVENTS, FILE_NAME, PROGRESS, ROWS, RUN, SIGHTS, Run
+from hilnode.shared.command_record import CommandBook
+from hilnode.shared.control import Control, Word
+from hilnode.shared.events import Teller
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.realtime import keep_off
+from hilnode.shared.row import Col, Schema
 
 PERIOD_MS = 50  # between two looks at the rings
 LARGEST = 8_000_000  # [bytes] of rows in a chunk: what a reader must hold at once
@@ -84,7 +84,7 @@ def head_of(spec: dict[str, Any]) -> list[McapRecord]:
 
 
 class RowRecorder:
-    """Records one node. `spec` comes from the node: see `hilnode.recording`."""
+    """Records one node. `spec` comes from the node: see `hilnode.node.recorder_spec`."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         schema = Schema.from_dict(spec["schema"])
@@ -99,7 +99,7 @@ class RowRecorder:
             schema, spec["alarms"], lambda code: status.get(code, f"plant status {code}"), spec["drivers"]
         )
         names = [s.name for s in schema.signals]
-        self._orders = OrderBook([Ring.attach(lane) for lane in spec["lanes"]], names, spec["parameters"])
+        self._commands = CommandBook([Ring.attach(lane) for lane in spec["lanes"]], names, spec["parameters"])
         self.path = Path(spec["directory"]) / FILE_NAME
         self.counts = {"rows": 0, "lost_rows": 0, "events": 0, "lost_events": 0}
         first_tick, first_event, self._what = 0, int(spec["about"]["first_event"]), ""
@@ -114,7 +114,7 @@ class RowRecorder:
         self._pending: list[NDArray[np.int64]] = []
         self._happened: list[tuple[int, tuple[int, int, bytes]]] = []  # tick, and number, time and text
         layout = spec["about"].get("sights")
-        self._sights = SightsRecorder(spec["node"], layout, self._offset) if layout else None
+        self._display = DisplayRecorder(spec["node"], layout, self._offset) if layout else None
         self._due = time.monotonic_ns() + self._chunk_ns
         self._last_time = 0
 
@@ -138,8 +138,8 @@ class RowRecorder:
         while True:
             gone = dead or bool(waiter.poll(PERIOD_MS)) or self._control[Word.CLOSING] == 1
             self.look()
-            if self._sights:
-                self._sights.look(self._row_reader.next - 1)
+            if self._display:
+                self._display.look(self._row_reader.next - 1)
             if gone:
                 break
             if time.monotonic_ns() >= self._due:
@@ -162,10 +162,10 @@ class RowRecorder:
         """Read the events, after the rows: so all events of the rows that are there have come."""
         while len(rows := self._event_reader.read()):
             first = self._event_reader.next - len(rows)
-            self._orders.look()
+            self._commands.look()
             for k, words in enumerate(rows):
                 happening = self._teller.decode(words)
-                body = row_message.as_bytes(self._orders.describe(happening))
+                body = row_message.as_bytes(self._commands.describe(happening))
                 self._happened.append((happening.tick, (first + k, happening.time_ns + self._offset, body)))
 
     def _flush(self, *, last: bool = False) -> None:
@@ -176,7 +176,7 @@ class RowRecorder:
         next_tick = int(rows[-1, Col.TICK]) + 1 if len(rows) else self._row_reader.next
         happened = [item for tick, item in self._happened if last or tick < next_tick]
         self._pending, self._happened = [], self._happened[len(happened) :]
-        shown = self._sights.take() if self._sights else []  # also while the plant stands: it would wait for ever
+        shown = self._display.take() if self._display else []  # also while the plant stands: it would wait for ever
         if not len(rows) and not happened and not shown:
             return
         parts: list[Messages] = []

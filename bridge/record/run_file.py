@@ -1,4 +1,4 @@
-"""A recorded run, read again: rows as they stood in the ring, events, and what is missing.
+"""Reads a recorded run: rows as they were in the ring, events, and what is missing.
 
     with Run("runs/bench-20270101-120000") as run:
         for rows in run.rows(start_s=2.0, end_s=3.0):     # int64 [n, words], a chunk at a time
@@ -30,12 +30,12 @@ from mcap.exceptions import EndOfFile
 from mcap.records import Channel, Metadata
 from numpy.typing import NDArray
 
-from bridge.mcap_scan import CHANNEL, CHUNK, HEAD, MESSAGE, METADATA, ChunkHead, RecordingError, scan
-from bridge.mcap_scan import content as body_of
-from bridge.row_message import PREFIX
-from bridge.rows import unknown_layout
-from hilnode.row import Col, Schema
-from hilnode.signals import UnknownName, nearest
+from bridge.protocol.row_message import PREFIX
+from bridge.protocol.rows import unknown_layout
+from bridge.record.mcap_scan import CHANNEL, CHUNK, HEAD, MESSAGE, METADATA, ChunkHead, RecordingError, scan
+from bridge.record.mcap_scan import content as body_of
+from hilnode.core.signals import UnknownName, nearest
+from hilnode.shared.row import Col, Schema
 
 FILE_NAME = "rows.mcap"
 ROWS, EVENTS, PROGRESS, SIGHTS = "/rows", "/events", "/recorder", "/sights"
@@ -54,7 +54,7 @@ class Content:
     rows: NDArray[np.int64]
     events: list[dict[str, Any]]  # with `number`, which counts all events of the run
     progress: list[dict[str, Any]]
-    sights: list[dict[str, Any]]  # messages of bridge/sights_record.py
+    sights: list[dict[str, Any]]  # messages of bridge/record/display_record.py
 
 
 class Run:

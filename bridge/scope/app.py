@@ -1,4 +1,4 @@
-"""The scope's screen: the history while it waits, then the shot with two cursors."""
+"""The scope's screen: recent history while it waits for the trigger, then the shot with two cursors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One shot of a scope: rows before and after the trigger, counted to the row.
+"""One shot of a scope: an exact number of rows before and after the trigger.
 
     filling  ->  waiting  ->  taking  ->  done
     `pre` rows   for the      `rows` rows,
@@ -18,9 +18,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.rows import Recording, RowReader
+from bridge.protocol.rows import Recording, RowReader
 from bridge.scope.trigger import STATE, Trigger
-from hilnode.row import Col, Schema
+from hilnode.shared.row import Col, Schema
 
 HEAD = 3  # words kept before the signals: tick, step, and what the trigger looks at
 

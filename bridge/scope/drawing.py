@@ -1,4 +1,4 @@
-"""A shot as lines of text: a lane per unit, a time axis, the trigger, two cursors and what they read."""
+"""Draws a shot as lines of text: one lane per unit, a time axis, the trigger, two cursors and their readings."""
 
 from __future__ import annotations
 

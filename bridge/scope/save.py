@@ -1,4 +1,4 @@
-"""A shot on disc: numbers as CSV, a picture by matplotlib."""
+"""Saves a shot: values as CSV, a plot by matplotlib."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 
-from bridge.client import Node
-from bridge.keys import ClientKey
-from bridge.link import beside
-from bridge.rows import RowReader, schema_of
+from bridge.client.client import Node
+from bridge.client.link import beside
+from bridge.client.subscription import Subscription
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.rows import RowReader, schema_of
 from bridge.scope.capture import Capture, Stage
-from bridge.subscription import Subscription
 
 SILENCE = 5.0  # [s] without a row: something is wrong
 

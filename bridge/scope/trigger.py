@@ -1,4 +1,4 @@
-"""When a scope fires.
+"""Trigger conditions of a scope.
 
 A trigger is a line of text:
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hilnode.row import State
+from hilnode.shared.row import State
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,

@@ -1,4 +1,4 @@
-"""The operator's controls: one page at a time is the ECU `cab` of the node, and its silence is the deadman.
+"""The operator's controls: one page at a time acts as the ECU `cab` of the node; its silence works as a deadman.
 
 What a page sends goes to the node's ECU lane at once and only then: nothing is repeated, held or made up here. When the
 page stops (closed, out of sight, cut off), so do the messages, and the driver's own policy for stale inputs acts.
@@ -25,9 +25,9 @@ from typing import Any
 import msgpack
 import zmq
 
-from bridge.ecu_wire import VERSION
-from bridge.link import NodeError, beside, identify
-from bridge.requests import Refused, Role
+from bridge.client.link import beside, identify
+from bridge.protocol.ecu_wire import VERSION
+from bridge.protocol.operations import NodeError, Refused, Role
 from bridge.web.feed import CAB, Feed
 
 SILENT_S = 1.0  # [s] after which a page that holds the controls has lost them

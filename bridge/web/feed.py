@@ -1,4 +1,4 @@
-"""The feed: one subscription and one command line to a node, shared by all pages; it comes back by itself.
+"""The feed: one subscription and one command connection to a node, shared by all pages; it reconnects by itself.
 
     greet ── subscribe ── learn (schema, scene, grids, props) ── listen ── silence, or another run ──► greet again
 
@@ -17,15 +17,15 @@ from typing import Any
 import msgpack
 import zmq
 
-from bridge import aio
-from bridge.keys import ClientKey
-from bridge.link import NodeError, beside, identify, without_envelope
-from bridge.requests import OPERATIONS, REPLAY_OPERATIONS, Operation, Role
-from bridge.terrain import GridReader
+from bridge.client import aio
+from bridge.client.link import beside, identify, without_envelope
+from bridge.protocol.keys import ClientKey
+from bridge.protocol.messages import WAKE_EDGES_US
+from bridge.protocol.operations import OPERATIONS, REPLAY_OPERATIONS, NodeError, Operation, Role
+from bridge.protocol.terrain import GridReader
 from bridge.web.frames import PropTable, arrows_frame
 from bridge.web.rows import OtherLayout, Rows
 from bridge.web.words import as_json
-from bridge.wire import WAKE_EDGES_US
 
 RATE = 60.0  # frames a second that a page gets at most
 IDLE_RATE = 20.0  # looks a second while no page is open

@@ -1,4 +1,4 @@
-"""The page's files: a table that is read once at the start. What is not in it does not exist, so no path leads out."""
+"""The page's static files, read once at start into a table. Nothing else is served, so no path can escape."""
 
 from __future__ import annotations
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import struct
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.terrain import GridReader
+from bridge.protocol.terrain import GridReader
 
-STATE, TERRAIN, ARROWS, PROPS = 1, 2, 3, 4
 STATE_HEAD = struct.Struct("<BBHIqdddffHHI")
 TERRAIN_HEAD = struct.Struct("<BBHI")
 PATCH_HEAD = struct.Struct("<HHBBBB")
 COUNT_HEAD = struct.Struct("<BBH")
 ABSOLUTE, SHORT, BYTE = 0, 1, 2  # modes of a patch: i32 heights, or i16 or i8 to be added
 MOST_PATCHES = 4096  # in one frame
+
+
+class FrameKind(IntEnum):
+    """The first byte of a frame."""
+
+    STATE = 1
+    TERRAIN = 2
+    ARROWS = 3
+    PROPS = 4
 
 
 class PageGround:
@@ -41,7 +50,7 @@ class PageGround:
         if not patches:
             return None
         self._stamp = (self._stamp + 1) % 2**32
-        return TERRAIN_HEAD.pack(TERRAIN, self._number, len(patches) // 3, self._stamp) + b"".join(patches)
+        return TERRAIN_HEAD.pack(FrameKind.TERRAIN, self._number, len(patches) // 3, self._stamp) + b"".join(patches)
 
     def _patches(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], new: NDArray[np.int32], difference: NDArray[np.int32]
@@ -71,7 +80,7 @@ def arrows_frame(count: int, at: bytes, force: bytes) -> bytes:
     """An ARROWS frame from the fields of the topic `arrows`."""
     both = np.frombuffer(at, "<f4").reshape(-1, 3), np.frombuffer(force, "<f4").reshape(-1, 3)
     count = min(count, len(both[0]), 2**16 - 1)
-    return COUNT_HEAD.pack(ARROWS, 0, count) + np.hstack([part[:count] for part in both]).tobytes()
+    return COUNT_HEAD.pack(FrameKind.ARROWS, 0, count) + np.hstack([part[:count] for part in both]).tobytes()
 
 
 class PropTable:
@@ -102,4 +111,4 @@ class PropTable:
         if not len(moved):
             return None
         seen[moved] = self.moves[moved]
-        return COUNT_HEAD.pack(PROPS, 0, len(moved)) + self._table[moved].tobytes()
+        return COUNT_HEAD.pack(FrameKind.PROPS, 0, len(moved)) + self._table[moved].tobytes()

@@ -1,4 +1,4 @@
-"""Who is let in: the checks of a request before anything is done for it, and the count of what was refused.
+"""Access control of the web server: checks of each request before it is served, and counts of refusals.
 
 - Host: on loopback it must be a name of this PC. A page of somebody else's, whose name was made to point here (DNS
   rebinding), has another one.

@@ -1,4 +1,4 @@
-"""One page: what it has got, what it has drawn, what it asks for.
+"""One connected page: what it was sent, what it has drawn, what it requests.
 
 A frame of state is sent when at most one is not yet drawn, and it is the newest there is: so a page that draws slowly
 gets fewer frames, never older ones. Texts wait in a queue with an end; what does not fit is counted and dropped.
@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from websockets.asyncio.server import ServerConnection
 
-from bridge.link import NodeError
-from bridge.requests import Refused, Role, check
+from bridge.protocol.operations import NodeError, Refused, Role, check
 from bridge.web.feed import CAB
-from bridge.web.frames import STATE, STATE_HEAD, PageGround
+from bridge.web.frames import STATE_HEAD, FrameKind, PageGround
 from bridge.web.rows import head_of
 from bridge.web.words import as_json, from_json
 
@@ -137,7 +136,20 @@ class Page:
         now = time.monotonic()
         self._sent_at.append((self._frame, now))
         head = STATE_HEAD.pack(
-            *(STATE, state, len(self._words), self._frame, tick, t, feed.age(now), now, late, took, len(latest), flags),
+            *(
+                FrameKind.STATE,
+                state,
+                len(self._words),
+                self._frame,
+                tick,
+                t,
+                feed.age(now),
+                now,
+                late,
+                took,
+                len(latest),
+                flags,
+            ),
             len(samples),
         )
         frames.append(head + poses.tobytes() + latest.tobytes() + samples.astype("<f4").tobytes())

@@ -1,4 +1,4 @@
-"""The rows of a node as a page needs them: the newest one, and the last seconds of signals that somebody plots.
+"""Rows of a node for the pages: the newest one, and the last seconds of the signals that are plotted.
 
 A node sends a thousand rows a second and a page draws sixty: so a row stays the bytes that it came as, and only what is
 shown is ever looked at.
@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.row import POSE, Col, Flag, Schema, State
+from hilnode.shared.row import POSE, Col, Flag, Schema, State
 
 KEPT_S = 3.0  # [s] of rows that are kept for plots
 MOST_KEPT = 20_000  # rows, however fast they come

@@ -19,17 +19,17 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from bridge.audit import Audit
-from bridge.keys import ClientKey, KeyFileError, read_client_key
-from bridge.requests import Role
+from bridge.protocol.audit import Audit
+from bridge.protocol.keys import ClientKey, KeyFileError, read_client_key
+from bridge.protocol.operations import Role
 from bridge.web.cab import Cab
 from bridge.web.feed import Feed
 from bridge.web.files import STATIC, Files, plain
 from bridge.web.gate import Gate
 from bridge.web.page import Page
 from bridge.web.words import as_json
-from hilnode.control import Control, Word
-from hilnode.realtime import keep_off
+from hilnode.shared.control import Control, Word
+from hilnode.shared.realtime import keep_off
 
 LARGEST = 64 * 1024  # [bytes] of a message from a page
 MOST_PAGES = 50

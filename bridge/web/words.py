@@ -1,4 +1,4 @@
-"""JSON for pages, both ways: no NaN and no infinity goes out, and what comes in is an object or is refused."""
+"""JSON to and from pages: NaN and infinity are never sent; received text must be an object, or is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from bridge.requests import Refused
+from bridge.protocol.operations import Refused
 
 
 def as_json(message: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""Clients of a running node: blocking, asyncio, subscriptions, the pytest plugin."""

@@ -1,0 +1,1 @@
+"""The ECU lane: inputs and outputs of an ECU over ZeroMQ, row by row."""

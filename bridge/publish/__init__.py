@@ -1,0 +1,1 @@
+"""The bridge process: publishes rows and display state, answers commands, counts, audits."""

@@ -1,0 +1,1 @@
+"""Recordings of every row as MCAP: written, scanned, exported, replayed."""
