@@ -13,19 +13,26 @@ TOGETHER = ("tests/plant/", "tests/tools/")
 PATIENT = frozenset(
     f"tests/{folder}/test_{name}.py"
     for folder, names in {
-        "hilnode": (
-            *("cli", "cli_mesh", "config", "config_fuzz", "devices", "events", "health", "jit", "jitter", "kinds"),
-            *("node", "orders", "record", "rerun", "row", "shipped_configs", "sights", "signals", "sources", "stats"),
-            "timinglog",
-        ),
-        "drivers": (
-            *("can_layout", "can_options", "checksums", "daq_options", "frames", "fuzz_decoders", "hid_decoder"),
-            *("hid_report", "modbus_options", "phases", "registers"),
-        ),
-        "bridge": (
-            *("audit", "black_boxes", "ecu_clock", "ecu_lockstep", "ecu_wire", "export", "metrics", "monitor_app"),
-            *("monitor_model", "player", "requests", "run_file", "scope_capture", "web_frames", "web_gate"),
-        ),
+        "hilnode/core": ("jit", "registry", "signals", "sources", "struct"),
+        "hilnode/shared": ("command_record", "display_state", "events", "health", "row", "timinglog"),
+        "hilnode/config": ("config", "config_fuzz", "shipped_configs"),
+        "hilnode/node": ("node", "stats"),
+        "hilnode/report": ("jitter", "rerun"),
+        "hilnode/cli": ("cli", "cli_mesh", "devices"),
+        "drivers": ("fuzz_decoders",),
+        "drivers/can": ("can_layout", "can_options"),
+        "drivers/daq": ("daq_options",),
+        "drivers/hid": ("hid_decoder", "hid_report"),
+        "drivers/modbus": ("modbus_options", "registers"),
+        "drivers/operator": ("phases",),
+        "drivers/serial": ("checksums", "frames"),
+        "bridge/protocol": ("audit", "ecu_wire", "operations"),
+        "bridge/publish": ("black_boxes", "metrics"),
+        "bridge/ecu": ("ecu_clock", "ecu_lockstep"),
+        "bridge/record": ("export", "player", "run_file"),
+        "bridge/monitor": ("monitor_app", "monitor_model"),
+        "bridge/scope": ("scope_capture",),
+        "bridge/web": ("web_frames", "web_gate"),
         "docs": ("doc_facts", "wire_vectors"),
     }.items()
     for name in names
@@ -33,12 +40,16 @@ PATIENT = frozenset(
 """Files elsewhere that bear company: they compute, or wait for a condition with a long patience, and judge no time."""
 
 LONGEST = (
-    "tests/plant/collide/test_every_pair.py",
-    *("tests/plant/machines/excavator/test_digging.py", "tests/plant/test_foundation_contacts.py"),
-    *("tests/plant/test_bad_shapes.py", "tests/plant/machines/excavator/test_excavator_events.py"),
-    *("tests/hilnode/test_shipped_configs.py", "tests/plant/machines/excavator/test_formulations.py"),
-    *("tests/hilnode/test_rerun.py", "tests/plant/test_queries.py", "tests/plant/machines/excavator/test_plant.py"),
-    *("tests/hilnode/test_cli.py", "tests/plant/machines/excavator/test_manoeuvres.py"),
+    "tests/plant/collision/narrowphase/test_every_pair.py",
+    *("tests/plant/machines/excavator/test_digging.py", "tests/plant/constraint/test_foundation_contacts.py"),
+    *("tests/plant/world/test_bad_shapes.py", "tests/plant/machines/excavator/test_excavator_events.py"),
+    *("tests/hilnode/config/test_shipped_configs.py", "tests/plant/machines/excavator/test_formulations.py"),
+    *(
+        "tests/hilnode/report/test_rerun.py",
+        "tests/plant/engine/test_queries.py",
+        "tests/plant/machines/excavator/test_plant.py",
+    ),
+    *("tests/hilnode/cli/test_cli.py", "tests/plant/machines/excavator/test_manoeuvres.py"),
 )
 """Files that begin first, the longest first, so that all cores are done at about the same time."""
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import F1, F2, I1, I2, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.jit import kernel
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, F2, I1, I2, Struct, viewer
 from plant.abi import TILE, Arrows, Grid, Plant, Props, Task, step_function
-from plant.look import entry
+from plant.visual.entries import entry
 
 NX, NY = 70, 41  # not whole tiles, on purpose
 ARROWS, STONES = 3, 5
@@ -107,7 +107,7 @@ def create(dt: float, *, nx: int = NX, ny: int = NY) -> Plant:
         prop_stamps=np.zeros(STONES, np.int64),
         state=np.zeros(1),
     )
-    record = Record(memory)
+    record = Struct(memory)
     names = tuple(f"stone{k}" for k in range(STONES))
     return Plant(
         "dig",

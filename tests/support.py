@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hilnode.config import Config, load
+from hilnode.config.config import Config, load
 
 T = TypeVar("T")
 SHM = Path("/dev/shm")
@@ -144,7 +144,7 @@ class Device:
 
 def environment() -> dict[str, str]:
     """With the test plants and drivers on Python's path."""
-    paths = [str(HERE / "hilnode"), str(HERE), os.environ.get("PYTHONPATH", "")]
+    paths = [str(HERE / "hilnode"), str(HERE / "hilnode" / "node"), str(HERE), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 

@@ -16,8 +16,8 @@ import time
 import mujoco
 import numpy as np
 
-from plant.tree import Tree, compile_tree
-from plant.world import World
+from plant.reduced.compile import Tree, compile_tree
+from plant.world.world import World
 
 LENGTH, MASS, MOMENTS = 0.1, 0.1, (1e-4, 1.2e-4, 2e-5)
 AXES = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0))

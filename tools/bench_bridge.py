@@ -32,18 +32,18 @@ from bench_node import CPU, TOOLS, Row, console, log_of, node, running
 from bridge_peers import RING_ROWS, WIDE_SCHEMA
 from rich.table import Table
 
-from hilnode.control import Control, Word
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS
-from hilnode.lockfree.ring import Ring
-from hilnode.lockfree.segment import Segment
-from hilnode.realtime import kept_off
-from hilnode.row import Col, Schema
+from hilnode.shared.control import Control, Word
+from hilnode.shared.health import HEALTH_KIND, HEALTH_WORDS
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.lockfree.segment import Segment
+from hilnode.shared.realtime import kept_off
+from hilnode.shared.row import Col, Schema
 
 PEERS = TOOLS / "bridge_peers.py"
 PUBLISH = "tcp://127.0.0.1:19872"
 ECU = "tcp://127.0.0.1:19874"
 COMMANDS = 'commands = "tcp://127.0.0.1:19873"'
-AUDIENCES = (1, 10, 50)  # subscribers
+SUBSCRIBERS = (1, 10, 50)
 SETTLE = 2.0  # [s] until all of them are heard and the node's own helpers are up
 HOUR = 3_600_000  # rows of 1 kHz
 LARGE = 2000  # messages of LARGE_BYTES that are sent to a subscriber who never reads
@@ -122,7 +122,7 @@ def run_with(subscribers: int, seconds: float, *, bridge: bool = True) -> tuple[
 def stream(seconds: float) -> list[Row]:
     """Rows of 2 KB at 1 kHz to 1, 10 and 50 subscribers on loopback: none may be lost."""
     rows = []
-    for count in AUDIENCES:
+    for count in SUBSCRIBERS:
         _, found = run_with(count, seconds)
         lost = sum(f["lost"] + f["publisher_lost"] for f in found)
         got, least = sum(f["rows"] for f in found), min(f["least"] for f in found)
@@ -154,13 +154,13 @@ def tick(seconds: float, rounds: int = 3) -> list[Row]:
     They take turns, so that whatever else the machine does meets all of them. Only ticks beside subscribers that are
     up and listen are judged (see above): how long their processes take to start is no matter of the bridge's.
     """
-    times: dict[int, list[float]] = {0: [], **{count: [] for count in AUDIENCES}}
+    times: dict[int, list[float]] = {0: [], **{count: [] for count in SUBSCRIBERS}}
     for _ in range(rounds):
         for count, found in times.items():
             found.append(run_with(count, seconds / rounds, bridge=count > 0)[0])
     alone = float(np.median(times[0]))
     rows = []
-    for count in AUDIENCES:
+    for count in SUBSCRIBERS:
         beside = float(np.median(times[count]))
         what = f"tick p99 with bridge and {count} subscribers / without, {rounds} rounds"
         reached = f"{beside:.1f} us beside {alone:.1f} us: {beside / alone:.2f} x"

@@ -36,13 +36,13 @@ from rich.console import Console
 from rich.table import Table
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.model import Kind
-from plant.collide.near import call_pair, known_pairs, pair_table
-from plant.collide.pairs.convexes import CLOSED_FORM
-from plant.collide.scene import Placement, Scene, build_scene, view_scene
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind
+from plant.collision.narrowphase.pairs.convexes import CLOSED_FORM
+from plant.collision.narrowphase.table import call_pair, known_pairs, pair_table
+from plant.collision.scene import Placement, Scene, build_scene, view_scene
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
 
 PAIRS, TURNS, OVERLAP = 300, 41, 0.02
 LEVEL = 0.25  # [us] for a level of a tree of two branches, half of a miss of the nearest caches
@@ -82,7 +82,7 @@ class Ours:
             margin=0.0,
             table=pair_table([(one.kind, other.kind)]),
         )
-        self.record = Record(self.scene)
+        self.record = Struct(self.scene)
 
     def points(self, poses: Poses, margin: float = 0.0) -> np.ndarray:
         """How many points each pair of places has."""
@@ -345,7 +345,7 @@ def terrain() -> Table:
 def far() -> Table:
     import bench_far as peer_bench
 
-    table = Table("1,000 moving boxes, far phase", "pairs", "median, us", "99 %, us", "bound 500 us")
+    table = Table("1,000 moving boxes, broad phase", "pairs", "median, us", "99 %, us", "bound 500 us")
     rng = np.random.default_rng(0)
     block, loose = peer_bench.pile(1000, 0.03, rng), rng.uniform(0, 12, (1000, 3))
     for scene in (
@@ -356,7 +356,7 @@ def far() -> Table:
     ):
         pairs, _, tree, _ = peer_bench.run(scene)
         median = float(np.median(tree))
-        kept = verdict(f"far phase, {scene.name}", median, 500.0)
+        kept = verdict(f"broad phase, {scene.name}", median, 500.0)
         table.add_row(scene.name, f"{pairs}", f"{median:.0f}", f"{np.percentile(tree, 99):.0f}", kept)
     return table
 

@@ -34,9 +34,9 @@ import numba
 import numpy as np
 from bench_node import CPU, TOOLS
 
-from hilnode.clock import now_ns, sleep_until
-from hilnode.health import BUCKETS, bucket
-from hilnode.realtime import keep_off, make_thread_hard
+from hilnode.shared.clock import now_ns, sleep_until
+from hilnode.shared.health import BUCKETS, bucket
+from hilnode.shared.realtime import keep_off, make_thread_hard
 
 START = b"\xaa\x55"
 AWAY = 0.7  # [s] the plug is out

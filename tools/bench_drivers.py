@@ -30,9 +30,9 @@ import numpy as np
 from bench_node import TOOLS, Row, console, log_of, node, running
 from rich.table import Table
 
-from hilnode.health import BUCKETS, READS, H, Records, get_text, lower_edge
-from hilnode.lockfree.ring import Ring
-from hilnode.row import HEADER, Col, Flag
+from hilnode.shared.health import BUCKETS, READS, H, Records, get_text, lower_edge
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import HEADER, Col, Flag
 
 PERIOD_US = 1000.0
 RATIO = 1.3  # of the tick's p99 latency, with and without drivers

@@ -20,9 +20,9 @@ from numba.core.runtime import _nrt_python, rtsys
 from rich.console import Console
 from rich.table import Table
 
-from plant.collide.shapes import Box
-from plant.compile import compile_world
-from plant.world import World
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import compile_world
+from plant.world.world import World
 
 TURNS, STEPS, DT = 25, 50, 1e-3
 WALLS = ((1, 0), (-1, 0), (0, 1), (0, -1))

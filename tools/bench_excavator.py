@@ -22,29 +22,29 @@ from excavator_rig import CYCLE, Rig
 from rich.console import Console
 from rich.table import Table
 
-from drivers.phases import Phases
-from hilnode.clock import now_ns
-from hilnode.jit import kernel
-from hilnode.realtime import choose_cpu, make_thread_hard
-from hilnode.record import viewer
-from plant.crowd import tend_crowd
-from plant.inertial import read_imus
+from drivers.operator.phases import Phases
+from hilnode.core.jit import kernel
+from hilnode.core.struct import viewer
+from hilnode.shared.clock import now_ns
+from hilnode.shared.realtime import choose_cpu, make_thread_hard
+from plant.engine.proximity_pool import tend_pool
 from plant.machines.excavator.cab import read_cab
 from plant.machines.excavator.drives import drive
 from plant.machines.excavator.gauges import notice, stand
 from plant.machines.excavator.hauling import haul
 from plant.machines.excavator.step import Excavator, _carry, _draw_arrows, _lay_heaps, _lean, _press, _show
 from plant.model import view_engine
+from plant.sensor.imu import read_imus
 from plant.soil.model import O_MASS
 from plant.soil.step import soil_step
 from plant.stages import call_stage
-from plant.tires.step import tire_wrenches
+from plant.vehicle.tires.step import tire_wrenches
 
 BOUND = 200.0  # [us] of 99 % of the steps
 CROWDED = 1.3  # median with 200 fences far away over the median with none
 PRIORITY = 80
 TURNS, TURN = 40, 500  # turns of the comparison, and steps of each
-PARTS = ("cab and drives", "tires", "soil", "crowd, load, truck", "engine", "gauges, sensors, arrows")
+PARTS = ("cab and drives", "tires", "soil", "objects, load, truck", "engine", "gauges, sensors, arrows")
 console = Console()
 _view = viewer(Excavator)
 
@@ -70,7 +70,7 @@ def timed_step(self, n, inputs, outputs, poses, took):
     _lay_heaps(x, e)
     _carry(e, x.load, x.soil.state.out[O_MASS])
     _lean(x.load, x.soil.state.out, state.quat[b], x.gravity, state.wrench[b])
-    tend_crowd(e, x.crowd)
+    tend_pool(e, x.proximity_pool)
     t4 = now_ns()
     status += call_stage(e.model.stage.step, x.engine, 1)
     t5 = now_ns()
@@ -184,11 +184,11 @@ def paced(seconds: float, table: Table) -> bool:
     return _row("spook guided, paced at 1 kHz", np.array(rig.took) * 1e-3, table)
 
 
-def crowds() -> tuple[float, float]:
+def far_objects() -> tuple[float, float]:
     """Medians [us] of a step with no objects, and with 200 far away, in turns."""
     rigs = [Rig(objects=0), Rig(objects=200)]
-    crowd = rigs[1].plant.owner[1].content.crowd  # type: ignore[index]
-    crowd.pose[:, :2] += 60.0 * crowd.pose[:, :2] / np.linalg.norm(crowd.pose[:, :2], axis=1)[:, None]
+    pool = rigs[1].plant.owner[1].content.proximity_pool  # type: ignore[index]
+    pool.pose[:, :2] += 60.0 * pool.pose[:, :2] / np.linalg.norm(pool.pose[:, :2], axis=1)[:, None]
     took: list[list[int]] = [[], []]
     for rig in rigs:
         rig.hold(parking=1.0)
@@ -233,7 +233,7 @@ def main() -> None:
     good &= paced(min(seconds, 20.0), table)
     fences(table)
     console.print(table)
-    none, far = crowds()
+    none, far = far_objects()
     ratio = far / none
     good &= ratio <= CROWDED
     console.print(

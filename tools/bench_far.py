@@ -1,4 +1,4 @@
-"""The far phase: moving shapes by the tree and by a sweep along one axis; scenery by its three trees. Medians.
+"""The broad phase: moving shapes by the tree and by a sweep along one axis; scenery by its three trees. Medians.
 
     python tools/bench_far.py
 
@@ -17,14 +17,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.far.dynamic import find_pairs
-from plant.collide.far.model import Far, build_far, view_far
-from plant.collide.far.pairs import may_meet, new_pairs, pair_key, sort_keys, view_pairs
-from plant.collide.far.scenery import METHODS, build_scenery, query_scenery, ray_scenery, view_scenery
-from plant.collide.model import Kind, Shapes, new_placed, view_placed, view_shapes
-from plant.collide.place import place_ground, place_shapes
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.broadphase.find_pairs import find_pairs
+from plant.collision.broadphase.model import Far, build_far, view_far
+from plant.collision.broadphase.pairs import may_meet, new_pairs, pair_key, sort_keys, view_pairs
+from plant.collision.broadphase.static_tree import METHODS, build_scenery, query_scenery, ray_scenery, view_scenery
+from plant.collision.model import Kind, Shapes, new_placed, view_placed, view_shapes
+from plant.collision.transforms import place_ground, place_shapes
 
 DT, STEPS, HALF = 1e-3, 200, 0.1
 BOUND = 500.0  # [us] a step of 1,000 bodies
@@ -132,10 +132,10 @@ def run(scene: Scene) -> tuple[int, Far, np.ndarray, np.ndarray]:
     vel, asleep, angle = np.zeros((n, 6)), np.zeros(n, np.int64), rng.uniform(0, 0.3, n)
     vel[:, :3] = rng.normal(size=(n, 3)) * scene.speed / np.sqrt(3) - [0, 0, scene.fall]
     rate = scene.spin * rng.normal(size=n) * scene.speed
-    records = [Record(shapes), Record(placed)]
+    records = [Struct(shapes), Struct(placed)]
     set_up(records[0].address, records[1].address, pos, turned(angle))
     far = build_far(shapes, placed, np.zeros(n, np.int64), room=60 * n)
-    records += [Record(far), Record(pairs)]
+    records += [Struct(far), Struct(pairs)]
     address = [r.address for r in records]
     axis = int(np.ptp(pos, axis=0).argmax())
     order, begins, spare = np.argsort(placed.low[:, axis]), np.zeros(n), np.zeros(60 * n, np.int64)
@@ -221,7 +221,7 @@ def scenery() -> Table:
             found, cells, built, total = np.zeros(n, np.int64), [], [], 0
             for method in METHODS:
                 began = time.thread_time()
-                record = Record(build_scenery(boxes, np.arange(n), method))
+                record = Struct(build_scenery(boxes, np.arange(n), method))
                 built.append(f"{(time.thread_time() - began) * 1e3:.0f}")
                 total = many_boxes(record.address, search, found)
                 by_box, by_ray = (

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.record import F1, F2, I1, I2, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, F2, I1, I2, Struct, viewer
 from plant.abi import OK, TILE, Arrows, Grid, Plant, Props, Task, step_function
 
 SIGNALS, BODIES, SIDE, ARROWS, STONES = 40, 20, 256, 40, 50
@@ -84,7 +84,7 @@ def digger(dt: float) -> Plant:
         moved=np.zeros(STONES, np.int64),
         carried=np.zeros(1),
     )
-    record = Record(memory)
+    record = Struct(memory)
     return Plant(
         "digger",
         dt,

@@ -6,10 +6,10 @@ from functools import cache
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.jit import kernel
-from hilnode.lockfree.mailbox import Mailbox, take
-from hilnode.lockfree.ring import Ring, push
+from hilnode.core.jit import kernel
+from hilnode.shared.clock import now_ns
+from hilnode.shared.lockfree.mailbox import Mailbox, take
+from hilnode.shared.lockfree.ring import Ring, push
 
 WORDS = 256  # 2 KB
 NOBODY = -1  # a letter number that is never held, so that each read copies

@@ -11,7 +11,7 @@ import time
 
 import zmq
 
-from hilnode.realtime import keep_off
+from hilnode.shared.realtime import keep_off
 
 
 def hog() -> None:

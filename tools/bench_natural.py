@@ -11,10 +11,10 @@ from bench_engine import DT, STEPS, chain, check, excavator, in_turns
 from rich.console import Console
 from rich.table import Table
 
-from plant.compile import compile_world
+from plant.engine.compile import compile_world
 from plant.natural.builder import Options
 from plant.natural.model import Told
-from plant.world import World
+from plant.world.world import World
 
 
 def compare(world: World, iterations: int) -> tuple[float, float, float, float]:

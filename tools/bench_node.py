@@ -28,9 +28,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hilnode import timinglog
-from hilnode.realtime import choose_cpu
-from hilnode.row import Flag
+from hilnode.shared import timinglog
+from hilnode.shared.realtime import choose_cpu
+from hilnode.shared.row import Flag
 
 TOOLS = Path(__file__).resolve().parent
 CPU = choose_cpu("auto")
@@ -169,7 +169,7 @@ def _wake_of_node(seconds: int, hogs: int) -> np.ndarray:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = f"import sys; sys.path.insert(0, {str(TOOLS)!r}); import bench_load; bench_load.start_hogs({hogs}); "
-        script += "from hilnode.cli import app; app()"
+        script += "from hilnode.cli.main import app; app()"
         command = [sys.executable, "-c", script, "run", str(config(folder)), "-q", "--for", str(seconds + 1)]
         subprocess.run([*command, "--out", str(folder / "run")], stderr=subprocess.DEVNULL, check=True)
         log = log_of(folder)
@@ -260,7 +260,9 @@ def kills(rounds: int = 4, seconds: float = 8.0) -> list[Row]:
                 until = time.monotonic() + seconds - 1.5
                 while harm and time.monotonic() < until:
                     time.sleep(0.5)
-                    killed += kill_child(process.pid, ("hilnode.recorder", "bridge.server")[killed % 2])
+                    killed += kill_child(
+                        process.pid, ("hilnode.node.timing_recorder", "bridge.publish.server")[killed % 2]
+                    )
                 process.wait(60)
             log = log_of(folder)
             late[harm] += int(((log.flags & Flag.OVERRUN) != 0).sum())

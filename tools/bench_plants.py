@@ -1,6 +1,6 @@
 """Plants for benchmarks: as little as possible, so that what is left is the node's own cost."""
 
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
 from plant.abi import OK, Plant, Task, step_function
 
 SIGNALS = 32

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.collide.field import Fields
-from plant.collide.model import Kind
-from plant.collide.scene import Placement, build_scene
-from plant.collide.shapes import Field
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from hilnode.shared.clock import now_ns
+from plant.collision.model import Kind
+from plant.collision.narrowphase.field import Fields
+from plant.collision.scene import Placement, build_scene
+from plant.collision.shape.shapes import Field
 from plant.soil.bucket import Bucket
 from plant.soil.build import build_soil
 from plant.soil.ground import Ground, build_ground
@@ -49,7 +49,7 @@ def _timed(site, load, pos, rot, vel, h, wrench, took):
         took[k] = now_ns() - began
 
 
-def _site() -> Record:
+def _site() -> Struct:
     land = Field(np.zeros((256, 256)), 0.15, low=-5, high=5)
     bed = Field(np.zeros((20, 40)), 0.15, low=-0.1, high=2)
     spare = Field(np.zeros((48, 48)), 0.15, low=-2, high=3)
@@ -70,7 +70,7 @@ def _site() -> Record:
     hull = np.array([[x, y, z] for y in (-0.6, 0.6) for x, z in side])
     bucket = Bucket(hull, (0, 0.6, 0), (0, -0.6, 0), (0, 0, 0.8), struck=0.5, heaped=0.6)
     soil = build_soil(scene, ground, SoilKind(), bucket, soil=[0], beds=[1], reserve=[2, 3])
-    return Record(Site(soil, ground, scene.field))
+    return Struct(Site(soil, ground, scene.field))
 
 
 def _turn(angle: float, yaw: float = 0.0) -> np.ndarray:

@@ -12,16 +12,16 @@ import statistics
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.collide.field import build_fields, view_fields
-from plant.inertial import Imu, build_imus, read_imus, view_imus
-from plant.sensors import Channel, build_sensors, sense, view_sensors
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from hilnode.shared.clock import now_ns
+from plant.collision.narrowphase.field import build_fields, view_fields
+from plant.sensor.channel import Channel, build_sensors, sense, view_sensors
+from plant.sensor.imu import Imu, build_imus, read_imus, view_imus
 from plant.soil.ground import Ground
-from plant.tires.laws import LAWS
-from plant.tires.model import Tire, Wheel, build_tires, view_tires
-from plant.tires.step import tire_wrenches
+from plant.vehicle.tires.laws import LAWS
+from plant.vehicle.tires.model import Tire, Wheel, build_tires, view_tires
+from plant.vehicle.tires.step import tire_wrenches
 
 _ground = viewer(Ground)
 H = 1e-3
@@ -72,7 +72,7 @@ def tires_us(law: str, wheels: int, patches: int, steps: int, rounds: int) -> li
     quat = np.tile([1.0, 0, 0, 0], (wheels, 1))
     pos[:, 1], pos[:, 2] = np.linspace(-2, 2, wheels), 0.45
     vel[:, 0], vel[:, 1], vel[:, 4] = 3.0, 0.1, 6.2
-    kept = [Record(made), Record(ground), Record(fields)]
+    kept = [Struct(made), Struct(ground), Struct(fields)]
     addresses = [r.address for r in kept]
     wrench = np.zeros((wheels, 6))
     _tires(*addresses, pos, quat, vel, wrench, 10)
@@ -84,14 +84,14 @@ def tires_us(law: str, wheels: int, patches: int, steps: int, rounds: int) -> li
 
 def sensors_us(channels: int, steps: int, rounds: int) -> list[float]:
     every = {"noise": 0.1, "walk": 0.01, "lag": 0.01, "quantum": 0.01, "delay": 5, "low": -100.0, "high": 100.0}
-    record = Record(build_sensors([Channel(k, k, **every) for k in range(channels)]))
+    record = Struct(build_sensors([Channel(k, k, **every) for k in range(channels)]))
     true, sensed = np.linspace(0, 1, channels), np.zeros(channels)
     _sense(record.address, true, sensed, 10)
     return [_sense(record.address, true, sensed, steps) / 1e3 for _ in range(rounds)]
 
 
 def imus_us(steps: int, rounds: int) -> list[float]:
-    record = Record(build_imus([Imu(0, (0.1, 0.2, 0.3))]))
+    record = Struct(build_imus([Imu(0, (0.1, 0.2, 0.3))]))
     quat, vel = np.array([[0.8, 0.6, 0, 0]]), np.ones((1, 6))
     down = np.array([0, 0, -9.81])
     _imus(record.address, down, quat, vel, 10)

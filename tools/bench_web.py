@@ -38,7 +38,7 @@ from bench_node import CPU, PRIORITY, TOOLS, log_of, running
 from websockets.asyncio.client import connect
 
 from bridge import Node
-from hilnode.realtime import keep_off
+from hilnode.shared.realtime import keep_off
 
 ADDRESS = "127.0.0.1:18080"
 FRAME = struct.Struct("<4xIqddd")

@@ -24,14 +24,14 @@ import numpy as np
 import zmq
 from bench_plants import BODIES, SIGNALS
 
-from bridge.audience import Audience
-from bridge.ecu_client import Ecu
-from bridge.endpoints import bound
-from bridge.publisher import Publisher
-from bridge.wire import Packer
-from hilnode.realtime import keep_off
-from hilnode.row import Col, Schema
-from hilnode.signals import Signal
+from bridge.ecu.client import Ecu
+from bridge.protocol.endpoints import bound
+from bridge.protocol.messages import Packer
+from bridge.publish.publisher import Publisher
+from bridge.publish.subscribers import Subscribers
+from hilnode.core.signals import Signal
+from hilnode.shared.realtime import keep_off
+from hilnode.shared.row import Col, Schema
 
 RING_ROWS = 10_000
 STATES_FIRST = 1000  # ticks that are left out: the bridge is starting
@@ -135,9 +135,9 @@ def collect(endpoint: str, cpu: str) -> dict[str, Any]:
 
 
 def publish(node: str, endpoint: str) -> dict[str, Any]:
-    audience = Audience(bound(zmq.Context(), None, zmq.XPUB, "publish", endpoint))
+    subscribers = Subscribers(bound(zmq.Context(), None, zmq.XPUB, "publish", endpoint))
     spec = {"node": node, "schema": WIDE_SCHEMA.as_dict(), "scene": [], "state_hz": 100.0, "raw": True}
-    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, audience)
+    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, subscribers)
     print("ready", flush=True)
     publisher.work(dict)
     return {}
@@ -147,20 +147,20 @@ def large(endpoint: str, count: str, size: str, pause: str) -> dict[str, Any]:
     """Begins when two subscribers are there."""
     import psutil
 
-    audience = Audience(bound(zmq.Context(), None, zmq.XPUB, "large", endpoint))
+    subscribers = Subscribers(bound(zmq.Context(), None, zmq.XPUB, "large", endpoint))
     packer, process, body = Packer(WIDE_SCHEMA, "large"), psutil.Process(), bytes(int(size))
     print("ready", flush=True)
-    while audience.connections.count < 2:
-        audience.look()
+    while subscribers.connections.count < 2:
+        subscribers.look()
         time.sleep(0.01)
     time.sleep(0.5)
     before = most = process.memory_info().rss
     for number in range(int(count)):
-        audience.send(packer.pack("terrain", time.monotonic(), number, {"units": body}))
-        audience.look()
+        subscribers.send(packer.pack("terrain", time.monotonic(), number, {"units": body}))
+        subscribers.look()
         most = max(most, process.memory_info().rss)
         time.sleep(float(pause))
-    return {"growth_mb": (most - before) / 1e6, "there": audience.connections.count}
+    return {"growth_mb": (most - before) / 1e6, "there": subscribers.connections.count}
 
 
 def stall(endpoint: str, topic: str = "raw") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import coal
 import numpy as np
 
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
 
 
 def twin(shape: Shape) -> Any:
@@ -42,7 +42,7 @@ def height_field_twin(field: Field, floor: float = -10.0) -> Any:
 
 
 def mesh_twin(vertices: np.ndarray, triangles: np.ndarray) -> Any:
-    """Triangles in a tree of boxes."""
+    """Triangles in a BVH."""
     faces, model = coal.StdVec_Triangle(), coal.BVHModelOBBRSS()
     faces.extend([coal.Triangle(*t) for t in np.asarray(triangles).tolist()])
     model.beginModel(len(triangles), len(vertices))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hilnode.config import schema
+from hilnode.config.config import schema
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 
@@ -62,7 +62,7 @@ action = "trip"
 INTRO = f"""\
 # Configuration
 
-<!-- Written by tools/config_docs.py from the models in hilnode/config.py: change it there. -->
+<!-- Written by tools/config_docs.py from the models in hilnode/config/tables/: change it there. -->
 
 A node is described by one TOML file. Every table and nearly every key may be left out: an empty file runs the default
 plant with no devices. Nothing unknown is accepted, nothing is converted silently, and every number is finite.

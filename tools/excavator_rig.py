@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from drivers.phases import Phases
+from drivers.operator.phases import Phases
 from plant.machines.excavator.plant import NAME, create
 
 STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)

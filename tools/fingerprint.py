@@ -34,13 +34,13 @@ from excavator_rig import STEP
 from llvmlite.binding import get_host_cpu_name
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
 from plant.abi import Plant
-from plant.collide.model import POINTS, Kind
-from plant.collide.near import call_pair, known_pairs, pair_table
-from plant.collide.scene import Placement, build_scene, view_scene
-from plant.collide.shapes import (
+from plant.collision.model import POINTS, Kind
+from plant.collision.narrowphase.table import call_pair, known_pairs, pair_table
+from plant.collision.scene import Placement, build_scene, view_scene
+from plant.collision.shape.shapes import (
     Box,
     Capsule,
     Cone,
@@ -54,17 +54,17 @@ from plant.collide.shapes import (
     Sphere,
     Torus,
 )
-from plant.compile import compile_world
+from plant.contact_law.material import LAWS as CONTACT_LAWS
+from plant.engine.compile import compile_world
+from plant.engine.queries import rays
 from plant.machines.crane_arm import create as create_crane
 from plant.machines.double_pendulum import create as create_pendulum
 from plant.machines.excavator.plant import create as create_excavator
-from plant.queries import rays
-from plant.smooth.material import LAWS as CONTACT_LAWS
+from plant.reduced.compile import compile_tree
 from plant.soil.model import BUCKET, book
 from plant.soil.step import reset_soil, soil_step
-from plant.tires.laws import LAWS as TIRE_LAWS
-from plant.tree import compile_tree
-from plant.world import World
+from plant.vehicle.tires.laws import LAWS as TIRE_LAWS
+from plant.world.world import World
 
 BLAS = {"OPENBLAS_CORETYPE": "Haswell"}  # read when numpy is loaded
 H = 1e-3  # [s] step of every case
@@ -271,7 +271,7 @@ def pair(one: Kind, other: Kind) -> Seen:
     placements = [Placement(s, b, np.zeros(3), np.eye(3), 0) for b, s in enumerate(shapes)]
     rest: Any = {"spare": 0, "joints": 0, "excluded": (), "margin": 0.0, "table": pair_table([(one, other)])}
     still = np.zeros(8, np.int64), np.zeros((8, 3)), np.tile(np.eye(3), (8, 1, 1))
-    scene = Record(build_scene(placements, *still, **rest))
+    scene = Struct(build_scene(placements, *still, **rest))
     reach = np.array([s.bound() for s in shapes])[np.stack([each % 4, 4 + each // 4 % 4], 1)]
     rot = Rotation.random(2 * PLACES, random_state=7).as_matrix().reshape(PLACES, 2, 3, 3)
     rot[::6, 0] = rot[::6, 1]

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from plant.collide.shapes import Box, Sphere
-from plant.compile import Engine, compile_world
+from plant.collision.shape.shapes import Box, Sphere
+from plant.engine.compile import Engine, compile_world
 from plant.model import Status
 from plant.natural.builder import Options
-from plant.world import World
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 REST = 1.5  # [m] natural length of the spring
@@ -104,7 +104,7 @@ def _ride(engine: Engine, steps: int, dt: float, switch: int = -1) -> Run:
     for k in range(steps):
         if k == switch:
             engine.content.model.spring.stiffness[0] *= STIFFER
-            engine.content.data.status[Status.PLACED] = 0  # a jump: accelerations are found anew
+            engine.content.data.status[Status.POSES_VALID] = 0  # a jump: accelerations are found anew
         if engine.step() != 0:
             raise RuntimeError("the block was lost")
         speed = engine.content.data.state.vel[block, 0]
@@ -174,7 +174,7 @@ def exact_sliding_block(times: Vector, start: float = START) -> Vector:
 
 
 def seen_stop(run: Run) -> float:
-    """When the block came to rest before the spring was changed: where its speed was nought after it last slid."""
+    """When the block came to rest before the spring was changed: where its speed was zero after it last slid."""
     slow = 5 * 0.02 * 9.81 * 0.01  # the bristles' stick speed
     before = run.time < SWITCH
     last = int(np.flatnonzero(before & (np.abs(run.speed) > slow))[-1])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from plant.collide.model import Kind
-from plant.model import Turning
-from plant.world import Joint, World, conjugate, product, rotated
+from plant.collision.model import Kind
+from plant.model import Bound, Turning
+from plant.world.joints import Joint
+from plant.world.rotations import conjugate, product, rotated
+from plant.world.world import World
 
 GEOMS = {Kind.SPHERE: "sphere", Kind.BOX: "box", Kind.CAPSULE: "capsule", Kind.CYLINDER: "cylinder"}
 SIZES = {Kind.SPHERE: 1, Kind.BOX: 3, Kind.CAPSULE: 2, Kind.CYLINDER: 2}
@@ -50,7 +52,7 @@ def to_mjcf(world: World, dt: float, *, solver: str = "Newton", solref: str = ""
         for s in world.shapes
         if s.body is None and s.shape.kind == Kind.PLANE
     )
-    motors = "".join(_motor(a) for a in world.actuators.values() if a.kind == 0)
+    motors = "".join(_motor(a) for a in world.actuators.values() if a.kind == Bound.MOTOR)
     return f"""<mujoco><option timestep="{dt}" gravity="{_text(world.gravity)}" solver="{solver}"/>
 <worldbody>{planes}{"".join(_body(world, c, j, None, children) for c, j in children.get(None, []))}</worldbody>
 <equality>{equality}</equality><actuator>{motors}</actuator></mujoco>"""

@@ -25,7 +25,7 @@ from pathlib import Path
 from PIL import Image
 
 from bridge import Node
-from bridge.link import NodeError
+from bridge.protocol.operations import NodeError
 
 TOP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests" / "web"))

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 
-from hilnode import jit
+from hilnode.core import jit
 
 
 def warm_node() -> None:
     """The tick, with the smallest plant."""
     from pathlib import Path
 
-    from hilnode.config import load, overlay
-    from hilnode.node import Node
+    from hilnode.config.config import load, overlay
+    from hilnode.node.node import Node
 
     small = Path(__file__).resolve().parent.parent / "configs" / "pendulum.toml"
     quiet = {"node.name": f"warm-{os.getpid()}", "safety.watchdog": False, "bridge.enabled": False}
@@ -28,14 +28,15 @@ def warm_node() -> None:
 
 def warm_readers() -> None:
     """What the helper processes use beside the node's own kernels."""
-    from bridge import ecu_lane, waiting
-    from hilnode.lockfree.ring import Ring
+    from bridge.ecu import lane
+    from bridge.protocol import waiting
+    from hilnode.shared.lockfree.ring import Ring
 
     ring = Ring.create(f"warm-{os.getpid()}.rows", capacity=16, width=1)
     ring.reader(first=0).read()
     waiting.await_rows(ring.view, 0, 0, waiting.now(), 1000)
     ring.close()
-    ecu_lane.warm_up()
+    lane.warm_up()
 
 
 def warm_default() -> None:
@@ -48,8 +49,8 @@ def warm_default() -> None:
 
 def warm_engine(stepper: str) -> None:
     """The step of a core of the rigid-body engine, and the pairs of shapes that most worlds have."""
-    from plant.collide.shapes import Box, Capsule, Sphere
-    from plant.world import World
+    from plant.collision.shape.shapes import Box, Capsule, Sphere
+    from plant.world.world import World
 
     world = World()
     world.plane()
@@ -60,8 +61,8 @@ def warm_engine(stepper: str) -> None:
 
 def warm_pairs(family: str) -> None:
     """The pairs of shapes that few worlds have, but many tests: two workers would compile them side by side."""
-    from plant.collide.model import Kind
-    from plant.collide.near import known_pairs, pair_table
+    from plant.collision.model import Kind
+    from plant.collision.narrowphase.table import known_pairs, pair_table
 
     rings, surfaces = {Kind.TORUS, Kind.LINK}, {Kind.MESH, Kind.FIELD}
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge import row_message
-from bridge.mcap_file import McapFile, Messages, even_messages, uneven_messages
-from bridge.row_recorder import EVENTS_ID, PROGRESS_ID, ROWS_ID, head_of
-from hilnode.row import Col, Schema, State
-from hilnode.signals import Signal
+from bridge.protocol import row_message
+from bridge.record.mcap_file import McapFile, Messages, even_messages, uneven_messages
+from bridge.record.row_recorder import EVENTS_ID, PROGRESS_ID, ROWS_ID, head_of
+from hilnode.core.signals import Signal
+from hilnode.shared.row import Col, Schema, State
 
 SCHEMA = Schema(
     1_000_000,

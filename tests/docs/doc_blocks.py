@@ -34,10 +34,11 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from hilnode.cli import app
+from hilnode.cli.main import app
 
 TOP = Path(__file__).resolve().parents[2]
-PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+PAGES = [TOP / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING")]
+PAGES += sorted((TOP / "docs").glob("*.md"))
 GENERATED = TOP / "docs" / "config.md"  # by tools/config_docs.py, which has tests of its own
 VERBS = (
     *("python file", "python run", "c file", "dbc file", "toml file", "toml check"),

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from doc_blocks import TOP, prose_of
 
-from bridge import audience
+from bridge.protocol import endpoints
 from drivers.registry import KINDS as DRIVERS
-from hilnode import cli, doctor_checks, latency_probe
-from hilnode.config import InputTable
-from hilnode.events import Teller
-from hilnode.health import Health
-from hilnode.operate import Operate
-from hilnode.row import Col, Flag, Schema, State
-from hilnode.signals import Signal
-from hilnode.tick.layout import Cause, Event
+from hilnode.cli import main
+from hilnode.config.tables.signals import InputTable
+from hilnode.core.signals import Signal
+from hilnode.node.operate import Operate
+from hilnode.report import doctor_checks, latency_probe
+from hilnode.shared.codes import Cause, Event, ExitCode
+from hilnode.shared.events import Teller
+from hilnode.shared.health import Health
+from hilnode.shared.row import Col, Flag, Schema, State
 from plant.abi import Status
 from plant.registry import KINDS as PLANTS
 
@@ -34,7 +35,7 @@ def rows_of(page: Path) -> list[list[str]]:
 
 def test_readme_has_the_exit_codes() -> None:
     codes = {row[0] for row in rows_of(README) if row[0].isdigit()}
-    assert codes == {str(c) for c in (cli.OK, 1, cli.BAD_CONFIG, cli.TRIPPED, cli.HALTED, cli.BUSY)}
+    assert codes == {str(int(code)) for code in ExitCode}
 
 
 @pytest.mark.parametrize(("row", "kinds"), [("plants", PLANTS), ("drivers", DRIVERS)])
@@ -45,8 +46,8 @@ def test_readme_lists_what_there_is(row: str, kinds: object) -> None:
 
 def test_readme_lists_the_commands() -> None:
     (cell,) = (cells[1] for cells in rows_of(README) if cells[0] == "commands")
-    names = {c.name or c.callback.__name__.replace("_", "-") for c in cli.app.registered_commands if c.callback}
-    names |= {str(group.name) for group in cli.app.registered_groups}
+    names = {c.name or c.callback.__name__.replace("_", "-") for c in main.app.registered_commands if c.callback}
+    names |= {str(group.name) for group in main.app.registered_groups}
     assert set(re.findall(r"`(?:hilnode )?([\w-]+)`", cell)) == names
 
 
@@ -81,7 +82,7 @@ def test_states_of_a_node() -> None:
 
 
 def test_messages_that_may_wait_for_a_subscriber() -> None:
-    assert f"once {audience.HIGH_WATER:,} wait".replace(",", " ") in (DOCS / "wire-protocol.md").read_text("utf-8")
+    assert f"once {endpoints.HIGH_WATER:,} wait".replace(",", " ") in (DOCS / "wire-protocol.md").read_text("utf-8")
 
 
 def test_every_cause_of_a_trip_is_explained() -> None:

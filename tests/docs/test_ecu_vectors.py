@@ -15,17 +15,17 @@ import pytest
 import zmq
 from doc_blocks import TOP, blocks_of
 
-from bridge.ecu_client import State as Told
-from bridge.ecu_lane import _row_words
-from bridge.ecu_seat import Seat
-from bridge.ecu_wire import VERSION, frame_of, unpack
-from bridge.pytest_plugin import running_node
-from hilnode.ecu_line import E, Lines
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.segment import Segment
-from hilnode.row import Schema
-from hilnode.signals import Signal
+from bridge.client.pytest_plugin import running_node
+from bridge.ecu.client import State as Told
+from bridge.ecu.lane import _row_words
+from bridge.ecu.seat import Seat
+from bridge.protocol.ecu_wire import VERSION, frame_of, unpack
+from hilnode.core.signals import Signal
+from hilnode.shared.ecu_link import E, EcuLinks
+from hilnode.shared.health import HEALTH_KIND, HEALTH_WORDS
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.segment import Segment
+from hilnode.shared.row import Schema
 
 PAGE = TOP / "docs" / "wire-protocol.md"
 ZMQ_H = """
@@ -61,7 +61,7 @@ def test_the_state_is_what_the_lane_sends(name):
     schema = Schema(1_000_000, (Signal("cart.force"),), (Signal("cart.position"),), (Signal("ecu.ao0"),), ("cart",))
     row.view(float)[schema.at_commands] = 2.5
     parts: list[Any] = [
-        Lines.create(name, 1),
+        EcuLinks.create(name, 1),
         Mailbox.create(f"{name}.in.ecu", channels=1),
         Segment.create(f"{name}.health", kind=HEALTH_KIND, words=HEALTH_WORDS),
     ]

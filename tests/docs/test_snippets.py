@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from doc_blocks import GENERATED, PAGES, TOP, VECTORS, VERBS, Bench, blocks_of, commands_of, pattern_of, prose_of
 
-from bridge.ecu_lane import warm_up
-from bridge.waiting import await_rows, now
-from hilnode.lockfree.ring import Ring
+from bridge.ecu.lane import warm_up
+from bridge.protocol.waiting import await_rows, now
+from hilnode.shared.lockfree.ring import Ring
 
 WRITTEN = [page for page in PAGES if page != GENERATED]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -1,4 +1,4 @@
-"""The test vectors in docs/wire-protocol.md: the bytes that bridge/wire.py makes, and what the page says they mean."""
+"""The test vectors in docs/wire-protocol.md: the bytes that bridge.protocol makes, and what the page says."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from doc_blocks import TOP, blocks_of
 
-from bridge.commands import _answer, _refusal
-from bridge.requests import OPERATIONS, REASONS, REQUIRED, Role, check
-from bridge.terrain import GridSender
-from bridge.wire import Packer
-from hilnode.ecu_line import LineReport
-from hilnode.events import Happening
-from hilnode.health import Report
-from hilnode.row import Schema
-from hilnode.signals import Signal
-from hilnode.tick.layout import Event
+from bridge.protocol.messages import Packer
+from bridge.protocol.operations import OPERATIONS, REASONS, REQUIRED, Role, check
+from bridge.protocol.terrain import GridSender
+from bridge.publish.commands import _answer, _refusal
+from hilnode.core.signals import Signal
+from hilnode.shared.codes import Event
+from hilnode.shared.ecu_link import EcuLinkReport
+from hilnode.shared.events import Happening
+from hilnode.shared.health import Report
+from hilnode.shared.row import Schema
 
 PAGE = TOP / "docs" / "wire-protocol.md"
 TOPICS = (
@@ -81,7 +81,7 @@ def packed(topic: str) -> list[bytes]:
     if topic == "event":
         return packer.event(Happening(1000, 1_000_025_000, Event.STALE, 0, 0.25, 0, "cart.force is stale").as_dict())
     if topic == "ecu":
-        report = LineReport(True, 0.0005, 41, 40, 2, 0, 1000, 0, 1, 0, 11.5, 90.0, 250.0, 900.0)
+        report = EcuLinkReport(True, 0.0005, 41, 40, 2, 0, 1000, 0, 1, 0, 11.5, 90.0, 250.0, 900.0)
         return packer.pack("ecu", row[3] * 1e-9, 1000, {"ecus": {"valve": report.as_dict()}})
     if topic == "bridge":
         return packer.pack("bridge", row[3] * 1e-9, 1000, COUNTED)

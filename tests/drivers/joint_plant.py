@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.record import F1, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, Struct, viewer
 from plant.abi import OK, Plant, Task, step_function
 
 SPEED = 1.0  # [rad/s] at the stick's end
@@ -35,7 +35,7 @@ def reset(self, n, params, inputs, outputs, poses):
 
 
 def create(dt: float) -> Plant:
-    record = Record(Joint(np.zeros(1), dt))
+    record = Struct(Joint(np.zeros(1), dt))
     return Plant(
         "joint",
         dt,

@@ -85,7 +85,7 @@ def loopback(folder: Path) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def ecu(folder: Path) -> Iterator[Rig]:
-    """Nothing but its options; the lane has a suite of its own, tests/bridge/test_ecu_lane.py."""
+    """Nothing but its options; the lane has a suite of its own, tests/bridge/ecu/test_ecu_lane.py."""
     yield Rig({"inputs": PAIR_IN, "outputs": PAIR_OUT})
 
 

@@ -24,10 +24,10 @@ from drivers import registry
 from drivers.base import Driver, DriverError, OptionError
 from drivers.runner import Runner
 from drivers.twin import Twin
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.node import Node
-from hilnode.signals import Signal, check_unique
+from hilnode.core.signals import Signal, check_unique
+from hilnode.node.node import Node
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 READ_WITHIN = 0.15  # [s] the contract says a tenth; the rest is for a busy machine
 STOPS_WITHIN = 20.0  # [s] an `open` cannot be cut short, and an OPC UA server takes seconds to come up

@@ -9,13 +9,13 @@ import pytest
 from drivers.base import DriverError, OptionError
 from drivers.ecu import Ecu, EcuWatch
 from drivers.registry import create
-from hilnode.ecu_line import LINE_WORDS, SILENT, E, Lines
+from hilnode.shared.ecu_link import ECU_LINK_WORDS, SILENT, E, EcuLinks
 
 VALUES, STAMPS = np.zeros(1), np.zeros(1, np.int64)
 
 
 def watch(*, by_clock: bool = True) -> tuple[EcuWatch, np.ndarray]:
-    line = np.zeros(LINE_WORDS, np.int64)
+    line = np.zeros(ECU_LINK_WORDS, np.int64)
     return Ecu("ecu", {"inputs": ["x"], "outputs": ["y"], "silent_ms": 100}).watch(line, by_clock=by_clock), line
 
 
@@ -100,13 +100,13 @@ def test_letting_go_waits_for_a_letter_on_its_way_but_not_for_ever():
 
 
 def test_a_report_says_what_is_not_known(name):
-    lines = Lines.create(name, 2)
-    assert Lines.attach(name).report(1).age_s == math.inf
+    lines = EcuLinks.create(name, 2)
+    assert EcuLinks.attach(name).report(1).age_s == math.inf
     assert math.isnan(lines.report(1).offset_s)
     line = lines.table[1]
     line[E.CLOCKED], line[E.OFFSET], line[E.DELAY] = 1, -1_500_000_000, 150_000
     line[E.HEARD], line[E.ROUND_P50], line[E.ROUND_P99] = time.monotonic_ns() - 10**9, 300_000, 900_000
-    report = Lines.attach(name).report(1)
+    report = EcuLinks.attach(name).report(1)
     assert (report.offset_s, report.delay_us, report.round_trip_p50_us) == (-1.5, 150.0, 300.0)
     assert 1.0 <= report.age_s < 60.0
     lines.close()

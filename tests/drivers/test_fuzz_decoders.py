@@ -3,12 +3,9 @@
 import struct
 
 import pytest
-from fuzz_decoders import (
-    TARGETS,
-    CanFrames,
-    HidDescriptors,
-    HidReports,
-    ModbusTcp,
+from fuzz_buses import CanFrames, HidDescriptors, HidReports, ModbusTcp, UdpDatagram
+from fuzz_decoders import TARGETS, run
+from fuzz_serial import (
     SerialBinary,
     SerialCrc8,
     SerialCrc16,
@@ -17,12 +14,12 @@ from fuzz_decoders import (
     SerialRegex,
     SerialSum,
     SerialXor,
-    UdpDatagram,
     crc16,
-    run,
 )
 
-from drivers import can_layout, frames, hid_decoder, hid_report
+from drivers.can import layout
+from drivers.hid import decoder, report
+from drivers.serial import frames
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -76,19 +73,19 @@ def test_a_decoder_that_takes_reports_that_are_cut_is_found_out():
 
 
 def test_a_decoder_that_does_not_know_the_sign_is_found_out(monkeypatch):
-    monkeypatch.setattr(hid_decoder.Field, "is_signed", False)
+    monkeypatch.setattr(decoder.Field, "is_signed", False)
     with pytest.raises(AssertionError):
         run(HidReports(), 100)
 
 
 def test_a_parser_that_gets_ranges_wrong_is_found_out(monkeypatch):
-    monkeypatch.setattr(hid_report, "_range", lambda low, high: (low[0], high[0] // 2))
+    monkeypatch.setattr(report, "_range", lambda low, high: (low[0], high[0] // 2))
     with pytest.raises(AssertionError):
         run(HidDescriptors(), 100)
 
 
 def test_a_decoder_that_takes_pages_that_the_database_has_not_is_found_out(monkeypatch):
-    monkeypatch.setattr(can_layout.Layout, "_chosen", lambda self, words: [self._top])
+    monkeypatch.setattr(layout.Layout, "_chosen", lambda self, words: [self._top])
     with pytest.raises(AssertionError):
         run(CanFrames(), 100)
 

@@ -12,13 +12,13 @@ from support import make_config, wait_for
 
 from drivers.base import HELD, Driver, DriverError
 from drivers.runner import Runner
-from hilnode import supervisor
-from hilnode.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile, report
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.node import Node
-from hilnode.realtime import make_thread_hard
-from hilnode.row import State
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.node import supervisor
+from hilnode.node.node import Node
+from hilnode.shared.health import HEALTH_WORDS, READS, WRITES, H, Health, get_text, percentile, report
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.realtime import make_thread_hard
+from hilnode.shared.row import State
 
 SAFE = np.array([-1.0, -2.0])
 

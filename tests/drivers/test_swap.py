@@ -19,10 +19,10 @@ from test_runner import Fake
 
 from drivers.runner import Runner, SwapRefused
 from drivers.twin import Twin
-from hilnode import door
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.node import Node
+from hilnode.node.node import Node
+from hilnode.shared import local_rpc
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 
 class Bench:
@@ -186,20 +186,20 @@ def test_what_makes_no_sense_is_refused(tmp_path, name, device, monkeypatch):
             ("no command 'jump'", "jump", {}),
             ("missing", "swap", {}),
         ):
-            with pytest.raises(door.NotAnswered, match=said):
-                door.call(name, verb, **given)
+            with pytest.raises(local_rpc.NotAnswered, match=said):
+                local_rpc.call(name, verb, **given)
         for words in (b"", b"\xff\xfe\n", b"[]\n", b'{"do": "swap"}\n', b"x" * 200_000):
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(f"\0hilnode.{name}")
                 caller.sendall(words)
                 caller.shutdown(socket.SHUT_WR)
                 assert b"not a call" in caller.recv(4096)
-        assert door.running_nodes().count(name) == 1
-        assert door.call(name, "swap", driver="device", to="twin") > 0
-    with pytest.raises(door.NotAnswered, match="does not answer"):
-        door.call(name, "swap", driver="device", to="twin")
-    with pytest.raises(door.NotAnswered, match="running"):
-        door.which_node(name)
+        assert local_rpc.running_nodes().count(name) == 1
+        assert local_rpc.call(name, "swap", driver="device", to="twin") > 0
+    with pytest.raises(local_rpc.NotAnswered, match="does not answer"):
+        local_rpc.call(name, "swap", driver="device", to="twin")
+    with pytest.raises(local_rpc.NotAnswered, match="running"):
+        local_rpc.which_node(name)
 
 
 @pytest.mark.parametrize("first", ["real", "twin"])
@@ -217,7 +217,7 @@ def test_the_watchdog_knows_which_one_it_is_about(tmp_path, name, device, first)
             device.await_live()
             node.ask("swap", "device", "twin")
         before = time.monotonic_ns()
-        (watchdog,) = children(node.pid, "hilnode.watchdog")
+        (watchdog,) = children(node.pid, "hilnode.node.watchdog")
         os.kill(node.pid, signal.SIGKILL)
         if first == "twin":
             device.await_safe(before)

@@ -10,7 +10,7 @@ from support import make_config, wait_for
 from drivers import registry
 from drivers.base import OptionError
 from drivers.twin import Twin
-from hilnode.node import Node
+from hilnode.node.node import Node
 
 UDP = {
     "listen": "127.0.0.1:9",  # a port that only root could open: nothing here opens it

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hilnode.config import load
-from hilnode.control import Word
-from hilnode.node import Node
+from hilnode.config.config import load
+from hilnode.node.node import Node
+from hilnode.shared.control import Word
 
 
 def do(node: Node, what: str, arguments: list[Any]) -> Any:

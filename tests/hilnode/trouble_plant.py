@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.record import F1, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, Struct, viewer
+from hilnode.shared.clock import now_ns
 from plant.abi import Plant, Task, step_function
 
 ENDLESS, STATUS, NAN, LATE, LONG = 1.0, 2.0, 3.0, 4.0, 5.0
@@ -52,7 +52,7 @@ def reset(self, n, params, inputs, outputs, poses):
 
 
 def create(dt: float) -> Plant:
-    record = Record(Memory(np.zeros(1)))
+    record = Struct(Memory(np.zeros(1)))
     return Plant(
         "trouble",
         dt,

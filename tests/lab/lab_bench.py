@@ -17,8 +17,8 @@ from support import wait_for
 
 from drivers import registry
 from drivers.runner import Runner
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 DBC = Path(__file__).with_name("lab.dbc")
 

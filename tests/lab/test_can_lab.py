@@ -9,8 +9,8 @@ from lab_bench import DBC, bench, ecu
 from labvm.vcan import VirtualBus
 from support import wait_for
 
-from hilnode.devices import list_devices
-from hilnode.health import H, Health
+from hilnode.cli.devices import list_devices
+from hilnode.shared.health import H, Health
 
 pytestmark = [
     pytest.mark.lab,

@@ -12,8 +12,8 @@ from labvm.uhid import UhidDevice
 from labvm.usb_gadget import UsbHid
 from support import wait_for
 
-from hilnode.devices import list_devices
-from hilnode.health import H, Health
+from hilnode.cli.devices import list_devices
+from hilnode.shared.health import H, Health
 
 pytestmark = pytest.mark.lab
 

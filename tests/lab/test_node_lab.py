@@ -16,9 +16,9 @@ from labvm.uhid import UhidDevice
 from labvm.vcan import VirtualBus
 from support import make_config, wait_for
 
-from hilnode.health import H, Health
-from hilnode.node import Node
-from hilnode.row import State
+from hilnode.node.node import Node
+from hilnode.shared.health import H, Health
+from hilnode.shared.row import State
 
 pytestmark = [
     pytest.mark.lab,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hilnode import jit
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.core import jit
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 import warm

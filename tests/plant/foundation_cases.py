@@ -9,10 +9,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from worlds import G
 
-from plant.collide.shapes import Box, Cylinder, Shape, Sphere
-from plant.compile import Engine, compile_world
+from plant.collision.shape.shapes import Box, Cylinder, Shape, Sphere
+from plant.engine.compile import Engine, compile_world
 from plant.natural.builder import Options
-from plant.world import World
+from plant.world.world import World
 
 RADIUS, SIDE, MASS = 0.1, 0.2, 2.0
 BALL, CUBE = Sphere(RADIUS), Box(SIDE, SIDE, SIDE)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from plant.smooth.bristle import contact_law
-from plant.smooth.laws import normal
-from plant.smooth.material import force_law, smooth_table
-from plant.smooth.model import Law, Smooth, new_response
+from plant.contact_law.bristle import contact_law
+from plant.contact_law.material import force_law, smooth_table
+from plant.contact_law.model import Law, Smooth, new_response
+from plant.contact_law.normal_force import normal
 
 STIFFNESS = {
     Law.HUNT_CROSSLEY: 1e6,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from plant.quantities import Checked, quantity
+from plant.parameter import Checked, quantity
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.collide.shapes import Box
-from plant.compile import Engine, compile_world
-from plant.world import World, conjugate, rotated
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import Engine, compile_world
+from plant.world.rotations import conjugate, rotated
+from plant.world.world import World
 
 G = 9.80665  # [m/s^2] the gravity of a world that names none
 DOWN = (0.0, 0.0, -G)

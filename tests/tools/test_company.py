@@ -52,9 +52,13 @@ def test_a_judge_of_times_is_seen(line: str, judges: bool) -> None:
 
 
 def test_whatever_runs_a_node_is_alone_unless_it_is_named() -> None:
-    assert not bears_company("tests/hilnode/test_watchdog.py::test_kill_9")
-    assert bears_company("tests/plant/test_joints.py::test_it")
+    assert not bears_company("tests/hilnode/node/test_watchdog.py::test_kill_9")
+    assert bears_company("tests/plant/constraint/test_joints.py::test_it")
 
 
 def test_the_longest_begin_first() -> None:
-    assert rank_of(f"{LONGEST[0]}::test_it") < rank_of(f"{LONGEST[1]}::test_it") < rank_of("tests/plant/test_joints.py")
+    assert (
+        rank_of(f"{LONGEST[0]}::test_it")
+        < rank_of(f"{LONGEST[1]}::test_it")
+        < rank_of("tests/plant/constraint/test_joints.py")
+    )

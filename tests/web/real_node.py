@@ -17,11 +17,11 @@ from browser import Browser, Page
 from support import HILNODE, SHM, children, free_port, is_alive, started, wait_for
 
 from bridge import Node
-from bridge.link import NodeError
-from bridge.rows import RowReader, schema_of
-from bridge.subscription import Subscription
-from bridge.terrain import UNIT, GridReader
-from hilnode.row import Col
+from bridge.client.subscription import Subscription
+from bridge.protocol.operations import NodeError
+from bridge.protocol.rows import RowReader, schema_of
+from bridge.protocol.terrain import UNIT, GridReader
+from hilnode.shared.row import Col
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 PORTS = {"bridge.publish": "tcp", "bridge.commands": "tcp", "bridge.ecu": "tcp", "web.address": "http"}
@@ -59,7 +59,9 @@ class RealNode:
 
     def stop(self) -> None:
         """Kill it, as if the PC had lost its power, helpers and all."""
-        helpers = [pid for module in ("bridge.server", "bridge.web.server") for pid in children(self.pid, module)]
+        helpers = [
+            pid for module in ("bridge.publish.server", "bridge.web.server") for pid in children(self.pid, module)
+        ]
         self._running.close()
         wait_for(lambda: not any(map(is_alive, helpers)), "the end of the helpers")
 

@@ -114,7 +114,7 @@ def test_a_reloaded_page_begins_anew(watching: Page, digger: RealNode) -> None:
     is_right(watching, digger)
 
 
-@pytest.mark.parametrize("module", ["bridge.server", "bridge.web.server"])
+@pytest.mark.parametrize("module", ["bridge.publish.server", "bridge.web.server"])
 def test_a_helper_that_was_killed_is_found_again(watching: Page, digger: RealNode, module: str) -> None:
     old = digger.helper(module)
     kill(old)

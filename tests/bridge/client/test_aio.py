@@ -10,8 +10,9 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from bridge import NodeError, aio
-from bridge.requests import LARGEST
+from bridge import NodeError
+from bridge.client import aio
+from bridge.protocol.operations import LARGEST
 
 Answer = Callable[[dict[str, Any]], bytes]
 

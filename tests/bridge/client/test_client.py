@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from support import children, wait_for
 
-from bridge import Node, NodeError, aio
-from bridge.pytest_plugin import running_node
+from bridge import Node, NodeError
+from bridge.client import aio
+from bridge.client.pytest_plugin import running_node
 
 PENDULUM = """
 plant.kind = "double_pendulum"
@@ -197,7 +198,7 @@ def test_the_bridge_comes_back_when_it_is_killed(running):
     step = node.status()["step"]
     words = f"--out\0{files}\0".encode()
     mine = next(int(p.name) for p in Path("/proc").glob("[0-9]*") if words in _command_line(p))
-    os.kill(children(mine, "bridge.server")[0], signal.SIGKILL)
+    os.kill(children(mine, "bridge.publish.server")[0], signal.SIGKILL)
     wait_for(lambda: _answers(node.endpoint), "the next bridge")
     with Node(node.endpoint) as again:
         assert again.status()["step"] > step

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bridge.ecu_clock import ROUNDS, SENT_KEPT, WINDOW, EcuClock
+from bridge.ecu.clock import ROUNDS, SENT_KEPT, WINDOW, EcuClock
 
 
 def exchange(clock: EcuClock, seq: int, at: float, offset: float, out: float, think: float, back: float) -> float:

@@ -18,13 +18,13 @@ from mutations import decoded, depth, mutated
 from support import children, free_port, remote_node, wait_for
 
 from bridge import Node, NodeError
-from bridge.ecu_client import Ecu
-from bridge.keys import Keyring
-from bridge.pytest_plugin import running_node
-from bridge.requests import Role
-from hilnode.config import load
-from hilnode.control import Control, Word
-from hilnode.node import Node as LocalNode
+from bridge.client.pytest_plugin import running_node
+from bridge.ecu.client import Ecu
+from bridge.protocol.keys import Keyring
+from bridge.protocol.operations import Role
+from hilnode.config.config import load
+from hilnode.node.node import Node as LocalNode
+from hilnode.shared.control import Control, Word
 
 TABLES = """
 plant.kind = "double_pendulum"
@@ -273,7 +273,7 @@ class Judge:
 
 def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench):
     rng, judge = random.Random(8), Judge()
-    (pid,) = children(bench.pid, "bridge.ecu")
+    (pid,) = children(bench.pid, "bridge.ecu.server")
     before = bench.line
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
@@ -298,11 +298,11 @@ def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench)
         assert counted() == (judge.taken, judge.refused)
     assert judge.taken > 1000
     assert judge.refused > 1000
-    assert children(bench.pid, "bridge.ecu") == [pid]
+    assert children(bench.pid, "bridge.ecu.server") == [pid]
 
 
 def test_clocks_and_numbers_beyond_every_bound_do_not_end_the_lane(bench):
-    (pid,) = children(bench.pid, "bridge.ecu")
+    (pid,) = children(bench.pid, "bridge.ecu.server")
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         socket.connect(bench.endpoint)
@@ -318,7 +318,7 @@ def test_clocks_and_numbers_beyond_every_bound_do_not_end_the_lane(bench):
         for seq in (0, 2**63 - 1):
             socket.send(msgpack.packb({"v": 1, "seq": seq, "t": 0.0}))
         wait_for(lambda: bench.line["lost"] == 2**63 - 1, "as many as can be counted")
-    assert children(bench.pid, "bridge.ecu") == [pid]
+    assert children(bench.pid, "bridge.ecu.server") == [pid]
 
 
 def test_a_message_that_was_sent_before_is_refused(bench):
@@ -403,7 +403,7 @@ def test_safe_values_while_it_does_not_run(bench):
 def test_a_killed_lane_comes_back_and_the_ecu_need_not_do_anything(bench):
     with bench.ecu() as ecu:
         exchange(ecu, [1.0, 0.0], lambda s: s.values[2] == 2.0, "contact")
-        (pid,) = children(bench.pid, "bridge.ecu")
+        (pid,) = children(bench.pid, "bridge.ecu.server")
         os.kill(pid, signal.SIGKILL)
         bench.node.wait_until(SHOULDER, eq=0.0, timeout=5)  # stale, as if the cable were out
 
@@ -415,7 +415,7 @@ def test_a_killed_lane_comes_back_and_the_ecu_need_not_do_anything(bench):
                 return False
 
         wait_for(again, "values through the next lane", 60.0)
-        assert children(bench.pid, "bridge.ecu") != [pid]
+        assert children(bench.pid, "bridge.ecu.server") != [pid]
         assert bench.node.status()["state"] == "running"
 
 

@@ -12,10 +12,10 @@ import pytest
 from support import wait_for
 
 from bridge import Node, NodeError
-from bridge.ecu_client import Ecu, State
-from bridge.pytest_plugin import running_node
-from hilnode.lockfree.ring import Ring
-from hilnode.row import Col, Schema
+from bridge.client.pytest_plugin import running_node
+from bridge.ecu.client import Ecu, State
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import Col, Schema
 
 TABLES = """
 plant.kind = "double_pendulum"

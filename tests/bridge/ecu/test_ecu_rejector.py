@@ -13,31 +13,31 @@ import zmq
 from support import children, free_port, make_config, wait_for
 
 from bridge import NodeError
-from bridge.audit import Audit
-from bridge.ecu_client import Ecu
-from bridge.ecu_porter import EcuPorter
-from bridge.endpoints import bound
-from bridge.pytest_plugin import running_node
-from hilnode.control import Control, Word
-from hilnode.node import Node as LocalNode
+from bridge.client.pytest_plugin import running_node
+from bridge.ecu.client import Ecu
+from bridge.ecu.rejector import EcuRejector
+from bridge.protocol.audit import Audit
+from bridge.protocol.endpoints import bound
+from hilnode.node.node import Node as LocalNode
+from hilnode.shared.control import Control, Word
 
 PLANT = 'plant.kind = "double_pendulum"\n'
 PUBLISH = "tcp://127.0.0.1:9872"
 
 
 class Gate:
-    """A porter without a node."""
+    """A rejector without a node."""
 
     def __init__(self, folder: Path) -> None:
         self.context = zmq.Context()
         socket = bound(self.context, None, zmq.ROUTER, "bridge.ecu", "tcp://127.0.0.1:*")
         self.endpoint, self._file = socket.getsockopt_string(zmq.LAST_ENDPOINT), folder / "audit.jsonl"
         self._audit = Audit(self._file)
-        self.porter = EcuPorter(socket, PUBLISH, self._audit, lambda: 42)
-        self.porter.start()
+        self.rejector = EcuRejector(socket, PUBLISH, self._audit, lambda: 42)
+        self.rejector.start()
 
     def close(self) -> None:
-        self.porter.close()
+        self.rejector.close()
         self._audit.close(0)
         self.context.term()
 
@@ -110,7 +110,7 @@ def test_every_node_answers_without_a_process_more(tmp_path):
         config = json.loads(next(tmp_path.glob("hil-*/run/run.json")).read_text())["config"]
         with Ecu(config["bridge"]["ecu"], timeout=30.0) as ecu:
             assert "[drivers.ecu]" in refusal(ecu)
-        assert children(Control.attach(config["node"]["name"])[Word.PID], "bridge.ecu") == []
+        assert children(Control.attach(config["node"]["name"])[Word.PID], "bridge.ecu.server") == []
         step = node.status()["tick"]
         wait_for(lambda: node.status()["tick"] > step, "ticks")
 

@@ -17,17 +17,17 @@ import recordings
 import zmq
 from support import wait_for
 
-from bridge.audit import Audit
-from bridge.ecu_lane import IDLE_POLL_S, EcuLane
-from bridge.endpoints import bound
-from bridge.requests import Role
-from hilnode.control import Control, Word
-from hilnode.ecu_line import SILENT, E, Lines
-from hilnode.health import HEALTH_KIND, HEALTH_WORDS
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.ring import Ring
-from hilnode.lockfree.segment import Segment
-from hilnode.row import Col, State
+from bridge.ecu.lane import IDLE_POLL_S, EcuLane
+from bridge.protocol.audit import Audit
+from bridge.protocol.endpoints import bound
+from bridge.protocol.operations import Role
+from hilnode.shared.control import Control, Word
+from hilnode.shared.ecu_link import SILENT, E, EcuLinks
+from hilnode.shared.health import HEALTH_KIND, HEALTH_WORDS
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.lockfree.segment import Segment
+from hilnode.shared.row import Col, State
 
 SILENT_NS = 10**9
 
@@ -70,7 +70,7 @@ class Lab:
             Control.create(name),
             self._rows,
             Ring.create(f"{name}.grants", capacity=64, width=8),
-            Lines.create(name, 1),
+            EcuLinks.create(name, 1),
             Mailbox.create(f"{name}.in.ecu", channels=1),
             Segment.create(f"{name}.health", kind=HEALTH_KIND, words=HEALTH_WORDS),
         ):

@@ -20,8 +20,8 @@ from support import children, free_port, wait_for
 from textual.pilot import Pilot
 
 from bridge import Node
+from bridge.client.pytest_plugin import running_node
 from bridge.monitor.app import Monitor
-from bridge.pytest_plugin import running_node
 
 PENDULUM = """
 plant.kind = "double_pendulum"
@@ -193,7 +193,7 @@ def test_who_may_watch_only_has_no_commands_and_hears_that_a_trip_was_refused(tm
 def test_silence_is_said_and_the_monitor_comes_back_by_itself(fresh):
     async def act(app, pilot):
         await until(app, "CONFIGURED", "role admin")
-        bridge = children(_node_of(fresh), "bridge.server")[0]
+        bridge = children(_node_of(fresh), "bridge.publish.server")[0]
         os.kill(bridge, signal.SIGSTOP)
         await until(app, "was configured", "no messages for 3 s")
         os.kill(bridge, signal.SIGCONT)

@@ -10,9 +10,9 @@ from bridge.monitor.dialogs import checked
 from bridge.monitor.histogram import BUCKETS, Histogram, axis, bars
 from bridge.monitor.history import BLOCKS, MIDDLE, History, limits, number, sparkline
 from bridge.monitor.model import SILENCE, Model
-from bridge.wire import WAKE_EDGES_US, Packer, timing_of
-from hilnode.row import Col, Flag, Schema, State
-from hilnode.signals import Signal
+from bridge.protocol.messages import WAKE_EDGES_US, Packer, timing_of
+from hilnode.core.signals import Signal
+from hilnode.shared.row import Col, Flag, Schema, State
 
 SCHEMA = Schema(1_000_000, (Signal("cart.force", "N", low=-9.0, high=9.0),), (Signal("cart.position", "m"),), (), ())
 

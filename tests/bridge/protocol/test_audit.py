@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridge.audit import LONGEST, Audit
+from bridge.protocol.audit import LONGEST, Audit
 
 
 def test_a_long_request_is_a_whole_line(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.ecu_wire import LARGEST, MOST_STEPS, Frame, frame_of, refusal, unpack
-from bridge.requests import Refused
+from bridge.protocol.ecu_wire import LARGEST, MOST_STEPS, Frame, frame_of, refusal, unpack
+from bridge.protocol.operations import Refused
 
 NAMES = {"torque": 0, "valve": 1}
 GOOD = {"v": 1, "seq": 3, "t": 1.5, "values": [1.0, 2]}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.requests import OPERATIONS, REQUIRED, Refused, Role, check
+from bridge.protocol.operations import OPERATIONS, REQUIRED, Refused, Role, check
 
 GOOD: dict[str, Any] = {
     "text": "pendulum.elbow.angle",

@@ -4,7 +4,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from bridge.terrain import UNIT, GridReader, GridSender, units_of
+from bridge.protocol.terrain import UNIT, GridReader, GridSender, units_of
 
 ABOUT = {"name": "ground", "nx": 37, "ny": 50, "tile": 16, "corner": [0, 0, 0], "spacing": [1, 1], "colour": [0, 0, 0]}
 

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-from bridge.threads import FAILED
+from bridge.protocol.threads import FAILED
 
 PROGRAM = """
 import threading, time
-from bridge.threads import die_together
+from bridge.protocol.threads import die_together
 die_together()
 threading.Thread(target=lambda: 1 // 0, name="worker").start()
 time.sleep(20)

@@ -17,17 +17,16 @@ import recordings
 from support import HILNODE, PENDULUM, children, cli, free_port, started, wait_for
 
 from bridge import Node
-from bridge.keys import Keyring
-from bridge.link import NodeError
-from bridge.mcap_file import McapFile
-from bridge.mcap_scan import RecordingError
-from bridge.pytest_plugin import running_node
-from bridge.requests import Role
-from bridge.row_recorder import PROGRESS_ID, head_of
-from bridge.rows import LAYOUT, schema_of
-from bridge.run_file import Run
-from hilnode import timinglog
-from hilnode.row import Col
+from bridge.client.pytest_plugin import running_node
+from bridge.protocol.keys import Keyring
+from bridge.protocol.operations import NodeError, Role
+from bridge.protocol.rows import LAYOUT, schema_of
+from bridge.record.mcap_file import McapFile
+from bridge.record.mcap_scan import RecordingError
+from bridge.record.row_recorder import PROGRESS_ID, head_of
+from bridge.record.run_file import Run
+from hilnode.shared import timinglog
+from hilnode.shared.row import Col
 
 TICKS = 8000
 
@@ -126,7 +125,7 @@ def test_a_port_that_somebody_took_while_the_bridge_was_dead(tmp_path):
     """The node goes on without it, says so, and is heard again when the port is free."""
     with running_node(tmp_path, PENDULUM, **{"node.autostart": True, "node.max_overruns": 0}) as node:
         (pid,) = children(os.getpid(), "hilnode.cli")
-        (bridge,) = children(pid, "bridge.server")
+        (bridge,) = children(pid, "bridge.publish.server")
         port = int(node.endpoint.rpartition(":")[2])
         os.kill(bridge, 9)
         with socket.socket() as taken:
@@ -180,12 +179,12 @@ def test_wrong_keys_and_other_versions_do_not_reach_the_tick(tmp_path, monkeypat
     stranger = Keyring(tmp_path / "other").admit("eve", Role.ADMIN)
     endpoint = f"tcp://127.0.0.1:{free_port()}"
     with locked_node(tmp_path, anna, endpoint) as (pid, node):
-        bridge, first = children(pid, "bridge.server"), node.status()["step"]
+        bridge, first = children(pid, "bridge.publish.server"), node.status()["step"]
         for _ in range(5):
             with pytest.raises(NodeError, match="did not answer") as unknown:
                 Node(endpoint, key=stranger, timeout=0.2)
             assert "\n" not in str(unknown.value)
-        monkeypatch.setattr("bridge.link.VERSION", 2)
+        monkeypatch.setattr("bridge.client.link.VERSION", 2)
         for _ in range(5):
             with pytest.raises(NodeError, match=r"^this node speaks version 1 of the protocol, the request has 2$"):
                 Node(endpoint, key=anna)
@@ -193,7 +192,7 @@ def test_wrong_keys_and_other_versions_do_not_reach_the_tick(tmp_path, monkeypat
         last = node.status()
         assert last["state"] == "running"
         assert last["step"] > first + 500
-        assert children(pid, "bridge.server") == bridge
+        assert children(pid, "bridge.publish.server") == bridge
         refused = [
             json.loads(line).get("refused") for line in (tmp_path / "run" / "audit.jsonl").read_text().splitlines()
         ]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bridge.black_boxes import APART_NS, AROUND, BlackBoxes
-from hilnode.machine_sample import MachineSample
-from hilnode.row import HEADER, Col, Flag
+from bridge.publish.black_boxes import APART_NS, AROUND, BlackBoxes
+from hilnode.shared.machine_sample import MachineSample
+from hilnode.shared.row import HEADER, Col, Flag
 
 PERIOD = 1_000_000  # [ns]
 

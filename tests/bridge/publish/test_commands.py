@@ -17,14 +17,14 @@ import pytest
 import zmq
 from mutations import decoded, mutated, packed_pairs
 
-from bridge.audit import WRITTEN_OUT, Audit
-from bridge.client import Node
-from bridge.commands import HARD_LIMIT, CommandServer
-from bridge.doorman import Doorman, protect
-from bridge.keys import Keyring, Pair, read_client_key
-from bridge.link import NodeError
-from bridge.requests import LARGEST, OPERATIONS, REASONS, REQUIRED, VERSION, Operation, Role
-from hilnode.door import NotAnswered
+from bridge.client.client import Node
+from bridge.protocol.audit import WRITTEN_OUT, Audit
+from bridge.protocol.endpoints import HARD_LIMIT
+from bridge.protocol.keys import Keyring, Pair, read_client_key
+from bridge.protocol.operations import LARGEST, OPERATIONS, REASONS, REQUIRED, VERSION, NodeError, Operation, Role
+from bridge.protocol.zap_authenticator import ZapAuthenticator, protect
+from bridge.publish.commands import CommandServer
+from hilnode.shared.local_rpc import NotAnswered
 
 
 class Bench:
@@ -37,14 +37,14 @@ class Bench:
         self.log = folder / "audit.jsonl"
         self._dealers: list[zmq.Socket[bytes]] = []
         self._context = zmq.Context()
-        self.doorman = Doorman(self._context, keyring) if keyring else None
+        self.authenticator = ZapAuthenticator(self._context, keyring) if keyring else None
         socket = self._context.socket(zmq.ROUTER)
         socket.setsockopt(zmq.MAXMSGSIZE, HARD_LIMIT)
         if keyring:
             protect(socket, keyring)
         socket.bind("tcp://127.0.0.1:*")
         self.endpoint = socket.getsockopt(zmq.LAST_ENDPOINT).decode()
-        doorman = self.doorman
+        authenticator = self.authenticator
         self.server = CommandServer(
             socket,
             ask=self._ask,
@@ -52,11 +52,11 @@ class Bench:
             hello={"publish": "tcp://127.0.0.1:1"},
             tick=lambda: 77,
             audit=Audit(self.log),
-            role_of=(lambda who: g.role if (g := doorman.guest(who)) else None) if doorman else None,
+            role_of=(lambda who: g.role if (g := authenticator.guest(who)) else None) if authenticator else None,
             anybody=anybody,
         )
-        if doorman:
-            doorman.on_refusal = self.server.note_refusal
+        if authenticator:
+            authenticator.on_refusal = self.server.note_refusal
         self.server.start()
 
     def _ask(self, verb: str, given: dict[str, Any]) -> Any:
@@ -83,8 +83,8 @@ class Bench:
         for socket in self._dealers:
             socket.close(0)
         self.server.close()
-        if self.doorman:
-            self.doorman.close()
+        if self.authenticator:
+            self.authenticator.close()
         self._context.destroy(0)
 
 
@@ -480,7 +480,7 @@ class TestKeys:
         with Node(bench.endpoint, key=anna) as node:
             node.pause()
             keyring.revoke("anna")
-            until(lambda: bench.doorman and bench.doorman.guest("anna") is None, "the list is read again")
+            until(lambda: bench.authenticator and bench.authenticator.guest("anna") is None, "the list is read again")
             with pytest.raises(NodeError, match="no longer let in"):
                 node.pause()
         bench.close()

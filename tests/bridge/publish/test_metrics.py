@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import free_port
 
-from bridge.metrics import MetricsServer, families, render
+from bridge.publish.metrics import MetricsServer, families, render
 
 FACTS: dict[str, Any] = {
     "tick": 1000,

@@ -24,9 +24,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from bridge.wire import Packer
-from hilnode.row import HEADER, Schema, State
-from hilnode.signals import Signal
+from bridge.protocol.messages import Packer
+from hilnode.core.signals import Signal
+from hilnode.shared.row import HEADER, Schema, State
 
 SCHEMA = Schema(1_000_000, (Signal("m.a"), Signal("m.b")), (Signal("m.y"),), (Signal("d.u"),), ("m.one", "m.two"))
 PLAIN = (0.0, 1.0, -3.0, 0.5, 1e300, math.inf, -math.inf, math.nan, 2**53, 255.0)

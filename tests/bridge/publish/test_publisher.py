@@ -14,8 +14,8 @@ import pytest
 import zmq
 from support import RemoteNode, children, free_port, remote_node, wait_for
 
-from hilnode.lockfree.ring import Ring
-from hilnode.row import Schema
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import Schema
 
 TOPICS = {"raw", "state", "schema", "timing", "bridge", "event", "scene"}
 
@@ -176,11 +176,11 @@ def test_timing_messages_cover_every_row(heard):
 
 def test_a_killed_publisher_comes_back_and_the_node_does_not_notice(bench):
     node, heard, ring = bench
-    (pid,) = children(node.pid, "bridge.server")
+    (pid,) = children(node.pid, "bridge.publish.server")
     os.kill(pid, signal.SIGKILL)
     before, died_at = len(heard.of("raw")), len(ring)
     wait_for(lambda: len(heard.of("raw")) > before + 100, "messages of the next publisher")
-    (again,) = children(node.pid, "bridge.server")
+    (again,) = children(node.pid, "bridge.publish.server")
     assert again != pid
     assert node.state == "RUNNING"
     newest = heard.of("raw")[-100:]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support import wait_for
 
 from bridge import Node, NodeError
-from bridge.pytest_plugin import running_node
-from bridge.rates import LIMITS, USUAL, Rates
+from bridge.client.pytest_plugin import running_node
+from bridge.publish.rates import LIMITS, USUAL, Rates
 
 MS = 1_000_000  # [ns]
 

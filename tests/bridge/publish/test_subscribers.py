@@ -11,28 +11,28 @@ import psutil
 import pytest
 import zmq
 
-from bridge.audience import HIGH_WATER, Audience
-from bridge.doorman import Doorman
-from bridge.endpoints import bound
-from bridge.keys import Keyring, Pair, read_client_key
-from bridge.link import identify
-from bridge.requests import Role
+from bridge.client.link import identify
+from bridge.protocol.endpoints import HIGH_WATER, bound
+from bridge.protocol.keys import Keyring, Pair, read_client_key
+from bridge.protocol.operations import Role
+from bridge.protocol.zap_authenticator import ZapAuthenticator
+from bridge.publish.subscribers import Subscribers
 from tests.support import wait_for
 
 
 class Hall:
-    """An audience on a port of its own, with or without keys."""
+    """Subscribers at a port of its own, with or without keys."""
 
     def __init__(self, keyring: Keyring | None = None) -> None:
         self.refusals: list[tuple[str, str, str]] = []
         self._context = zmq.Context()
-        self.doorman = doorman = Doorman(self._context, keyring) if keyring else None
+        self.authenticator = authenticator = ZapAuthenticator(self._context, keyring) if keyring else None
         socket = bound(self._context, keyring, zmq.XPUB, "publish", "tcp://127.0.0.1:*")
         self.endpoint = socket.getsockopt(zmq.LAST_ENDPOINT).decode()
-        self.audience = Audience(
+        self.subscribers = Subscribers(
             socket,
             keyed=keyring is not None,
-            is_welcome=lambda user: doorman is None or doorman.guest(user) is not None,
+            is_welcome=lambda user: authenticator is None or authenticator.guest(user) is not None,
             refused=lambda *told: self.refusals.append(told),
         )
         self._clients: list[zmq.Socket[bytes]] = []
@@ -53,27 +53,27 @@ class Hall:
 
     def gets(self, socket: zmq.Socket[bytes], topic: bytes = b"raw") -> bool:
         """Whether a message that is sent now reaches it."""
-        self.audience.send([topic, b"probe"])
+        self.subscribers.send([topic, b"probe"])
         return bool(socket.poll(20)) and bool(socket.recv_multipart())
 
     def look(self) -> int:
         """Connections that are open."""
-        self.audience.look()
-        return self.audience.connections.count
+        self.subscribers.look()
+        return self.subscribers.connections.count
 
     def until(self, look: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
         end = time.monotonic() + seconds
         while not look():
             assert time.monotonic() < end, what
-            self.audience.look()
+            self.subscribers.look()
             time.sleep(0.01)
 
     def close(self) -> None:
         for socket in self._clients:
             socket.close(0)
-        self.audience.close()
-        if self.doorman:
-            self.doorman.close()
+        self.subscribers.close()
+        if self.authenticator:
+            self.authenticator.close()
         self._context.destroy(0)
 
 
@@ -112,10 +112,10 @@ def test_a_stalled_subscriber_is_seen_to_overflow_and_the_others_lose_nothing(ha
     other = hall.subscriber("state", RCVHWM=0)
     total, got = HIGH_WATER + 12_000, 0
     for number in range(total):
-        hall.audience.send([b"raw", number.to_bytes(4, "little") + bytes(1000)])
+        hall.subscribers.send([b"raw", number.to_bytes(4, "little") + bytes(1000)])
         if number % 500 == 0:
-            hall.audience.send([b"state", b"x"])
-            hall.audience.look()
+            hall.subscribers.send([b"state", b"x"])
+            hall.subscribers.look()
             while got < number:
                 reader.recv_multipart()
                 got += 1
@@ -123,20 +123,20 @@ def test_a_stalled_subscriber_is_seen_to_overflow_and_the_others_lose_nothing(ha
     arrived = [int.from_bytes(body[:4], "little") for body in drain(stalled)]
     assert arrived == sorted(arrived)
     assert total - len(arrived) > 1000
-    assert hall.audience.overflows == 1
+    assert hall.subscribers.overflows == 1
     assert len(drain(other)) == total // 500
 
 
 def test_nobody_who_reads_is_said_to_lose(hall):
     readers = [hall.subscriber("raw", RCVHWM=0) for _ in range(3)]
     for number in range(3 * HIGH_WATER):
-        hall.audience.send([b"raw", bytes(100)])
+        hall.subscribers.send([b"raw", bytes(100)])
         if number % 200 == 0:
             for reader in readers:
                 while reader.poll(0):
                     reader.recv_multipart()
-            hall.audience.look()
-    assert hall.audience.overflows == 0
+            hall.subscribers.look()
+    assert hall.subscribers.overflows == 0
 
 
 def test_a_number_that_is_another_file_by_now_is_left_alone(hall):
@@ -159,9 +159,9 @@ def test_a_number_that_is_another_file_by_now_is_left_alone(hall):
         far, _ = listener.accept()
         with far:
             os.dup2(ours.fileno(), number)
-            hall.audience.look()
-            hall.audience.send([b"raw", b"x"])
-            hall.audience.look()
+            hall.subscribers.look()
+            hall.subscribers.send([b"raw", b"x"])
+            hall.subscribers.look()
             ours.close()
             os.close(number)
             far.settimeout(1.0)
@@ -174,19 +174,19 @@ def test_a_report_that_can_not_be_read_ends_nothing(hall, monkeypatch):
 
     reader = hall.subscriber("raw")
     with monkeypatch.context() as patch:
-        patch.setattr("bridge.connections.recv_monitor_message", spoilt)
-        patch.setattr("bridge.audience.sender", spoilt)
-        patch.setattr(hall.audience, "_keyed", True)
+        patch.setattr("bridge.protocol.connections.recv_monitor_message", spoilt)
+        patch.setattr("bridge.publish.subscribers.sender", spoilt)
+        patch.setattr(hall.subscribers, "_keyed", True)
         hall.subscriber("raw")
         hall.until(lambda: len(hall.refusals) > 1, "both to be noted")
     assert {reason for reason, _, _ in hall.refusals} == {"malformed"}
-    hall.audience.send([b"raw", b"on"])
+    hall.subscribers.send([b"raw", b"on"])
     assert reader.poll(2000)
     assert reader.recv_multipart()[1] == b"on"
 
 
 def test_one_that_takes_nothing_is_disconnected_alone(monkeypatch):
-    monkeypatch.setattr("bridge.endpoints.STALLED_MS", 500)
+    monkeypatch.setattr("bridge.protocol.endpoints.STALLED_MS", 500)
     hall = Hall()
     hall.subscriber("terrain", RCVHWM=1)
     reader = hall.subscriber("terrain", RCVHWM=0)
@@ -195,7 +195,7 @@ def test_one_that_takes_nothing_is_disconnected_alone(monkeypatch):
     end = time.monotonic() + 20.0
     while hall.look() == 2:
         assert time.monotonic() < end
-        hall.audience.send([b"terrain", bytes(200_000)])
+        hall.subscribers.send([b"terrain", bytes(200_000)])
         sent += 1
         time.sleep(0.02)
         while reader.poll(0):
@@ -209,14 +209,14 @@ def test_one_that_takes_nothing_is_disconnected_alone(monkeypatch):
 def test_large_messages_of_a_slow_subscriber_do_not_fill_the_memory(hall, monkeypatch):
     """A few thousand messages of half a megabyte are far below the bound on messages: then all begin anew."""
     most_bytes = 50_000_000
-    monkeypatch.setattr("bridge.audience.MOST_BYTES", most_bytes)
+    monkeypatch.setattr("bridge.publish.subscribers.MOST_BYTES", most_bytes)
     hall.subscriber("terrain", RCVHWM=1)
     reader = hall.subscriber("terrain", RCVHWM=0)
     process, most, body = psutil.Process(), 0, bytes(500_000)
     before = process.memory_info().rss
     for _ in range(600):
-        hall.audience.send([b"terrain", bytes(body)])
-        hall.audience.look()
+        hall.subscribers.send([b"terrain", bytes(body)])
+        hall.subscribers.look()
         while reader.poll(2):
             reader.recv_multipart()
         most = max(most, process.memory_info().rss - before)
@@ -229,19 +229,19 @@ def test_the_endpoint_is_taken_back_when_somebody_else_had_it_for_a_while(hall):
     reader = hall.subscriber("raw")
     with sockets.socket() as thief:
         thief.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
-        hall.audience._socket.unbind(hall.endpoint)
+        hall.subscribers._socket.unbind(hall.endpoint)
         wait_for(lambda: takes(thief, hall.endpoint), "the port")
-        hall.audience._bind()
-        hall.audience.look()
-        hall.audience.send([b"raw", b"to nobody"])
+        hall.subscribers._bind()
+        hall.subscribers.look()
+        hall.subscribers.send([b"raw", b"to nobody"])
         assert [reason for reason, _, _ in hall.refusals] == ["refused"]
     hall.until(lambda: hall.gets(reader), "the reader to be back")
 
 
 def test_an_endpoint_that_can_not_be_unbound_ends_nothing(hall, monkeypatch):
     reader = hall.subscriber("raw")
-    monkeypatch.setattr(hall.audience, "_endpoint", "tcp://127.0.0.1:1")
-    hall.audience._bind_anew()
+    monkeypatch.setattr(hall.subscribers, "_endpoint", "tcp://127.0.0.1:1")
+    hall.subscribers._bind_anew()
     assert [reason for reason, _, _ in hall.refusals] == ["refused"]
     assert hall.gets(reader)
 
@@ -285,7 +285,7 @@ class TestKeys:
         anna, bob = keyring.admit("anna", Role.WATCH), keyring.admit("bob", Role.WATCH)
         hall = Hall(keyring)
         first, second = hall.subscriber("raw", anna), hall.subscriber("raw", bob)
-        hall.audience.send([b"raw", b"before"])
+        hall.subscribers.send([b"raw", b"before"])
         assert first.recv_multipart()[1] == second.recv_multipart()[1] == b"before"
         keyring.revoke("anna")
         hall.until(lambda: len(hall.refusals) > 0, "the subscription ends", 3.0)
@@ -293,8 +293,8 @@ class TestKeys:
         hall.until(lambda: hall.gets(second), "bob is back", 3.0)
         drain(first), drain(second, 50)
         for _ in range(50):  # she tries again meanwhile
-            hall.audience.send([b"raw", b"after"])
-            hall.audience.look()
+            hall.subscribers.send([b"raw", b"after"])
+            hall.subscribers.look()
             time.sleep(0.01)
         assert drain(first) == []
         assert drain(second) == [b"after"] * 50

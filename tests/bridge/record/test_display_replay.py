@@ -11,12 +11,12 @@ from support import HILNODE, free_port, started, wait_for
 from web_node import digging, opened
 from web_page import placeholder, served
 
-from bridge.client import Node
-from bridge.run_file import Run
-from bridge.sights_record import SightsThen
-from bridge.sights_replay import SightsReplay
-from bridge.terrain import GridReader, units_of
-from hilnode.row import Col
+from bridge.client.client import Node
+from bridge.protocol.terrain import GridReader, units_of
+from bridge.record.display_record import RecordedDisplay
+from bridge.record.display_replay import DisplayReplay
+from bridge.record.run_file import Run
+from hilnode.shared.row import Col
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def last_tick(run: Run) -> int:
     return int(last_row(run)[Col.TICK])
 
 
-def heights_now(replay: SightsReplay) -> np.ndarray:
+def heights_now(replay: DisplayReplay) -> np.ndarray:
     """The ground as a subscriber who comes late gets it."""
     reader = GridReader(replay.terrain()["grids"][0])
     first: int | None = 0
@@ -64,7 +64,7 @@ def heights_now(replay: SightsReplay) -> np.ndarray:
 
 def test_the_end_of_a_recording_is_the_ground_of_the_end(recording):
     with Run(recording) as run:
-        then = SightsThen(run.about["sights"])
+        then = RecordedDisplay(run.about["sights"])
         for number in range(len(run.chunks)):
             then.take(run.chunk(number).sights)
         steps = int(last_row(run)[Col.STEP])
@@ -79,12 +79,12 @@ def test_every_way_to_a_moment_shows_the_same_ground(recording):
         moments = list(range(100, last, 250))
         seen = {}
         now = 0
-        forwards = SightsReplay(run)
+        forwards = DisplayReplay(run)
         for tick in moments:
             now += 10**12
             forwards.look(tick, now)
             seen[tick] = heights_now(forwards)
-        backwards = SightsReplay(run)
+        backwards = DisplayReplay(run)
         rng = np.random.default_rng(1)
         for tick in [*reversed(moments), *rng.permutation(moments).tolist()]:
             now += 10**12
@@ -95,7 +95,7 @@ def test_every_way_to_a_moment_shows_the_same_ground(recording):
 def test_the_ground_is_that_of_the_moment(recording):
     """It was noted within a fraction of a second of its row: it equals that of a step near by."""
     with Run(recording) as run:
-        replay = SightsReplay(run)
+        replay = DisplayReplay(run)
         tick = int(run.chunk(len(run.chunks) // 2).rows[0, Col.TICK])
         replay.look(tick, 10**12)
         shown = heights_now(replay)
@@ -108,7 +108,7 @@ def test_the_ground_is_that_of_the_moment(recording):
 
 def test_a_subscriber_is_told_the_differences(recording):
     with Run(recording) as run:
-        replay = SightsReplay(run)
+        replay = DisplayReplay(run)
         reader = GridReader(replay.terrain()["grids"][0])
         for k, tick in enumerate((300, 900, 600, last_tick(run), 301)):
             for topic, body in replay.look(tick, (k + 1) * 10**12):

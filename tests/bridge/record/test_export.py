@@ -10,11 +10,11 @@ import recordings
 from asammdf import MDF
 from recordings import SCHEMA, rows_of
 
-from bridge import export as module
-from bridge.export import ExportError, export
-from bridge.run_file import Run
+from bridge.record import export as module
+from bridge.record.export import ExportError, export
+from bridge.record.run_file import Run
 from drivers.base import OptionError
-from drivers.virtual_operator import Operator
+from drivers.operator.driver import Operator
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 import recordings
 from recordings import event, rows_of
 
-from bridge import player as module
-from bridge.player import Player
-from bridge.run_file import Run
-from hilnode.row import Col
+from bridge.record import player as module
+from bridge.record.player import Player
+from bridge.record.run_file import Run
+from hilnode.shared.row import Col
 
 MS = 1_000_000
 

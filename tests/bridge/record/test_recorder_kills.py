@@ -22,14 +22,14 @@ from mcap.reader import make_reader
 from recordings import SCHEMA, rows_of
 from support import wait_for
 
-from bridge import row_recorder
-from bridge.row_recorder import RowRecorder
-from bridge.run_file import Run
-from hilnode.control import Control, Word
-from hilnode.lockfree.ring import Ring
-from hilnode.lockfree.segment import Segment
-from hilnode.row import Col, State
-from hilnode.tick.layout import EVENT_WIDTH, Event
+from bridge.record import row_recorder
+from bridge.record.row_recorder import RowRecorder
+from bridge.record.run_file import Run
+from hilnode.shared.codes import EVENT_WIDTH, Event
+from hilnode.shared.control import Control, Word
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.lockfree.segment import Segment
+from hilnode.shared.row import Col, State
 
 ROWS, PART = 40, 10
 CAPACITY = 256
@@ -49,7 +49,7 @@ class Killer:
         self._real = {name: getattr(os, name) for name in ("open", "pwrite", "ftruncate", "fdatasync")}
         fake = {"open": self._open, "pwrite": self._pwrite, "ftruncate": self._ftruncate, "fdatasync": self._fdatasync}
         mine = SimpleNamespace(**{k: getattr(os, k) for k in dir(os) if not k.startswith("__")} | fake)
-        monkeypatch.setattr("bridge.mcap_file.os", mine)
+        monkeypatch.setattr("bridge.record.mcap_file.os", mine)
         self._attached: list[Segment] = []
         attach = Segment.attach
         monkeypatch.setattr(
@@ -283,7 +283,7 @@ def test_a_node_that_died_while_the_recorder_started_loses_nothing(tmp_path, wor
     dead.wait()
     world.control[Word.PID] = dead.pid
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "bridge.row_recorder"],
+        [sys.executable, "-P", "-m", "bridge.record.row_recorder"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,11 +14,11 @@ from support import cli, free_port, wait_for
 from typer.testing import CliRunner
 
 from bridge import Node, NodeError
-from bridge.player import Player
-from bridge.replay import Replay
-from bridge.run_file import Run
-from hilnode.cli import app
-from hilnode.row import Col
+from bridge.record.player import Player
+from bridge.record.replay import Replay
+from bridge.record.run_file import Run
+from hilnode.cli.main import app
+from hilnode.shared.row import Col
 
 
 @contextlib.contextmanager

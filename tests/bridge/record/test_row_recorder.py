@@ -18,12 +18,12 @@ from mcap.reader import make_reader
 from support import HILNODE, children, cli, free_port, started, wait_for
 
 from bridge import Node
-from bridge.row_recorder import RowRecorder
-from bridge.run_file import Run
-from hilnode.control import Control
-from hilnode.lockfree.ring import Ring
-from hilnode.row import Col
-from hilnode.tick.layout import EVENT_WIDTH
+from bridge.record.row_recorder import RowRecorder
+from bridge.record.run_file import Run
+from hilnode.shared.codes import EVENT_WIDTH
+from hilnode.shared.control import Control
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import Col
 
 PENDULUM = "pendulum.shoulder.torque"
 
@@ -73,7 +73,9 @@ def rows_of(place: Path) -> np.ndarray:
 
 
 def recorder_of(pid: int, *, other_than: int = 0) -> int:
-    return wait_for(lambda: next((p for p in children(pid, "bridge.row_recorder") if p != other_than), 0), "a recorder")
+    return wait_for(
+        lambda: next((p for p in children(pid, "bridge.record.row_recorder") if p != other_than), 0), "a recorder"
+    )
 
 
 def chunks_in(place: Path) -> int:
@@ -121,7 +123,7 @@ def kill_and_look(tmp_path: Path, kills: int, seed: int, chunk_s: float, apart_s
             with Run(place) as run:
                 flushed = run.progress["rows"]
             os.kill(recorder, signal.SIGKILL)
-            wait_for(lambda gone=recorder: gone not in children(pid, "bridge.row_recorder"), "its end")
+            wait_for(lambda gone=recorder: gone not in children(pid, "bridge.record.row_recorder"), "its end")
             rows = rows_of(place)
             assert len(rows) >= flushed
             assert np.array_equal(rows[:, Col.TICK], np.arange(len(rows)))
@@ -252,7 +254,7 @@ class Ground:
 
 def test_what_is_shown_while_no_row_comes_is_written_and_not_kept(tmp_path, name, monkeypatch):
     """In lockstep the plant may wait for an hour."""
-    monkeypatch.setattr("bridge.row_recorder.SightsRecorder", lambda *_: Ground())
+    monkeypatch.setattr("bridge.record.row_recorder.DisplayRecorder", lambda *_: Ground())
     with contextlib.ExitStack() as stack:
         schema = recordings.SCHEMA
         for part in (

@@ -16,13 +16,13 @@ from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 from recordings import CHUNK, SCHEMA, chunk_of, event, rows_of
 
-from bridge.mcap_file import McapFile
-from bridge.mcap_scan import RecordingError
-from bridge.row_message import definition, field_names
-from bridge.row_recorder import PROGRESS_ID, head_of
-from bridge.run_file import Run
-from hilnode.row import Col, Schema
-from hilnode.signals import Signal
+from bridge.protocol.row_message import definition, field_names
+from bridge.record.mcap_file import McapFile
+from bridge.record.mcap_scan import RecordingError
+from bridge.record.row_recorder import PROGRESS_ID, head_of
+from bridge.record.run_file import Run
+from hilnode.core.signals import Signal
+from hilnode.shared.row import Col, Schema
 
 
 def head() -> list:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.rows import Recording
+from bridge.protocol.rows import Recording
 from bridge.scope.braille import Canvas
 from bridge.scope.capture import Capture, Shot, Stage
 from bridge.scope.drawing import View, draw, scale
 from bridge.scope.save import check_picture, lanes, save_csv, save_png
 from bridge.scope.trigger import Trigger, TriggerError
-from hilnode.row import Col, Schema, State
-from hilnode.signals import Signal, UnknownName
+from hilnode.core.signals import Signal, UnknownName
+from hilnode.shared.row import Col, Schema, State
 
 SCHEMA = Schema(1_000_000, (Signal("a.x", "m"),), (Signal("a.y", "N"),), (), ())
 

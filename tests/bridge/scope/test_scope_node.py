@@ -12,12 +12,12 @@ from support import free_port
 from typer.testing import CliRunner, Result
 
 from bridge import Node, NodeError
-from bridge.pytest_plugin import running_node
+from bridge.client.pytest_plugin import running_node
 from bridge.scope.app import Scope
 from bridge.scope.capture import Capture, Stage
 from bridge.scope.source import ScopeError, Source, take
 from bridge.scope.trigger import Trigger
-from hilnode.cli import app as command_line
+from hilnode.cli.main import app as command_line
 
 PENDULUM = """
 plant.kind = "double_pendulum"

@@ -10,7 +10,7 @@ from support import wait_for
 from web_node import STALE_MS, Digger, digging, opened
 from web_page import FakePage
 
-from bridge.requests import Refused, Role
+from bridge.protocol.operations import Refused, Role
 from bridge.web.cab import SILENT_S, Cab
 
 

@@ -8,13 +8,13 @@ import pytest
 from recordings import SCHEMA, rows_of
 from web_page import FakePage
 
-from bridge.requests import Refused
-from bridge.terrain import GridReader, GridSender, units_of
+from bridge.protocol.messages import Packer
+from bridge.protocol.operations import Refused
+from bridge.protocol.terrain import GridReader, GridSender, units_of
 from bridge.web.frames import PageGround, PropTable, arrows_frame
 from bridge.web.rows import OtherLayout, Rows
 from bridge.web.words import as_json, from_json
-from bridge.wire import Packer
-from hilnode.row import Col
+from hilnode.shared.row import Col
 
 ABOUT = {"name": "ground", "nx": 40, "ny": 70, "tile": 16, "corner": [0, 0, 0], "spacing": [1, 1], "colour": [0, 0, 0]}
 

@@ -15,8 +15,8 @@ from support import HILNODE, children, environment, free_port, started, wait_for
 from web_node import Digger, digging, new_ports, opened
 from web_page import FakePage, placeholder, served
 
-from bridge.requests import Role
-from bridge.terrain import units_of
+from bridge.protocol.operations import Role
+from bridge.protocol.terrain import units_of
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_bridge_that_is_killed_comes_back_to_the_pages(tmp_path):
     with digging(tmp_path / "dig", "link-kill") as digger, opened(digger.address) as page:
         digger.start()
         page.until(lambda: len(page.states) > 20, "frames")
-        (bridge,) = children(digger.node.pid, "bridge.server")
+        (bridge,) = children(digger.node.pid, "bridge.publish.server")
         os.kill(bridge, signal.SIGKILL)
         before = digger.node.ask("TICK")
         page.until(lambda: page.states and page.states[-1]["tick"] > before + 2000, "frames of the next bridge")

@@ -9,7 +9,7 @@ import pytest
 
 from bridge.web.files import Files
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 WEB = TOP / "bridge" / "web"
 BUILT_FROM = ("index.html", "package-lock.json", "package.json", "vite.config.js", "public", "src")
 

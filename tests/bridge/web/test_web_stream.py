@@ -16,8 +16,8 @@ from web_node import STALE_MS, Digger, digging, opened
 from web_page import FakePage, placeholder, served
 from websockets.exceptions import InvalidStatus
 
-from bridge.requests import Role
-from bridge.terrain import UNIT, units_of
+from bridge.protocol.operations import Role
+from bridge.protocol.terrain import UNIT, units_of
 from bridge.web.page import MOST_NONSENSE
 
 TOKEN = "correct-horse-battery"

@@ -18,7 +18,7 @@ from support import free_port, wait_for
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from bridge.web.frames import ABSOLUTE, ARROWS, BYTE, PROPS, SHORT, STATE, TERRAIN
+from bridge.web.frames import ABSOLUTE, BYTE, SHORT, FrameKind
 from bridge.web.server import Options, WebServer
 
 HEAD = struct.Struct("<BBHIqdddffHHI")
@@ -84,7 +84,13 @@ class FakePage:
 
     def _take_frame(self, frame: bytes) -> None:
         self.counts[frame[0]] += 1
-        {STATE: self._state, TERRAIN: self._terrain, ARROWS: self._arrows, PROPS: self._props}[frame[0]](frame)
+        take = {
+            FrameKind.STATE: self._state,
+            FrameKind.TERRAIN: self._terrain,
+            FrameKind.ARROWS: self._arrows,
+            FrameKind.PROPS: self._props,
+        }
+        take[FrameKind(frame[0])](frame)
 
     def _state(self, frame: bytes) -> None:
         _, state, n_watch, number, tick, t, age, sent, *more = HEAD.unpack_from(frame)

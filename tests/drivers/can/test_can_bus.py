@@ -20,10 +20,10 @@ import pytest
 from support import free_port, remote_node, wait_for
 
 from drivers.base import DriverError
-from drivers.can_bus import Can
+from drivers.can.bus import Can
 from drivers.runner import Runner
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 DBC = Path(__file__).with_name("machine.dbc")
 DATABASE = cantools.database.load_file(DBC)

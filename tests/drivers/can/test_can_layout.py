@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cantools.database.can import Message
 
-from drivers.can_layout import FD_LENGTHS, Layout, field_of
+from drivers.can.layout import FD_LENGTHS, Layout, field_of
 
 DATABASE = cantools.database.load_file(Path(__file__).with_name("machine.dbc"))
 NAMES = [m.name for m in DATABASE.messages]

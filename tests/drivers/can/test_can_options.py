@@ -9,7 +9,7 @@ import pytest
 from support import cli
 
 from drivers.base import OptionError
-from drivers.can_bus import Can
+from drivers.can.bus import Can
 from drivers.registry import create
 
 DBC = str(Path(__file__).with_name("machine.dbc"))

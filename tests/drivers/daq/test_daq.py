@@ -18,13 +18,14 @@ import pytest
 from ni_server import Card, NiServer, served
 from support import free_port, wait_for
 
-from drivers import daq, daq_tasks
 from drivers.base import DriverError
-from drivers.daq import Daq
+from drivers.daq import driver as daq
+from drivers.daq import tasks
+from drivers.daq.driver import Daq
 from drivers.runner import Runner
-from hilnode import devices
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.cli import devices
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 AI = {"name": "x", "channel": "ai0"}
 AO = {"name": "valve", "channel": "ao0", "safe": 1.5}
@@ -305,7 +306,7 @@ def test_a_clock_that_does_not_come_holds_up_nothing_else(server, make):
     assert (values[1], stamps[0]) == (1.0, 0)
     assert stamps[1] > 0
     writer.join(5)
-    assert np.median(np.diff(writes)) < daq_tasks.WAIT / 2
+    assert np.median(np.diff(writes)) < tasks.WAIT / 2
     said = failing(reading(driver), ValueError)
     assert said == "no sample from Dev1 for more than 1 s: does the clock at PFI0 run?"
     server.card.external_clock = 1000.0
@@ -457,7 +458,7 @@ def test_a_server_that_falls_silent_holds_nobody_for_ever(server, make, monkeypa
 
 
 def test_without_the_library_the_command_is_told(monkeypatch):
-    for name in [m for m in sys.modules if m.startswith(("nidaqmx", "drivers.daq_link", "drivers.daq_tasks"))]:
+    for name in [m for m in sys.modules if m.startswith(("nidaqmx", "drivers.daq.link", "drivers.daq.tasks"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nidaqmx", None)
     said = failing(Daq("card", {"device": "Dev1", "inputs": [AI]}).open)

@@ -10,9 +10,9 @@ import pytest
 
 from drivers import registry
 from drivers.base import OptionError
-from drivers.daq import Daq
-from drivers.daq_scaling import Line, Scaling, Table
-from drivers.sample_clock import SampleClock
+from drivers.daq.driver import Daq
+from drivers.daq.sample_clock import SampleClock
+from drivers.daq.scaling import Line, Scaling, Table
 
 AI = {"name": "x", "channel": "ai0"}
 AO = {"name": "y", "channel": "ao0"}

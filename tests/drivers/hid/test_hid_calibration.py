@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from drivers.base import DriverError, OptionError
-from drivers.hid_calibration import Measurement, write_calibration
-from drivers.hid_channels import load_calibration
-from drivers.hid_device import HidDevice
-from drivers.hid_report import parse
-from hilnode.calibrate import Session
-from hilnode.cli import app
+from drivers.hid.calibration import Measurement, write_calibration
+from drivers.hid.channels import load_calibration
+from drivers.hid.device import HidDevice
+from drivers.hid.report import parse
+from hilnode.cli.calibrate import Session
+from hilnode.cli.main import app
 
 ADDRESS = {"vendor": 0x046D, "product": 0xC215}
 
@@ -100,7 +100,7 @@ def test_rest_is_zero_and_the_ends_are_full_whatever_the_device(tmp_path: Path) 
 
 
 def reader_of(driver: HidDevice):
-    from drivers.hid_decoder import Decoder
+    from drivers.hid.decoder import Decoder
 
     decoder = Decoder(parse(hid_samples.T16000M), driver._channels)
     values, stamps = np.zeros(1), np.zeros(1, np.int64)
@@ -268,7 +268,7 @@ def test_bars_on_a_terminal_and_enter_between_the_steps(
 ) -> None:
     from rich.console import Console
 
-    from hilnode import calibrate as command
+    from hilnode.cli import calibrate as command
 
     player = Player(bus.plug(hid_samples.T16000M))
     player.moving = True

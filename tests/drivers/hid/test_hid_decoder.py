@@ -10,10 +10,10 @@ from hidtools.hid import ReportDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.hid_channels import Channel, channels_of
-from drivers.hid_decoder import Decoder, MissingUsage
-from drivers.hid_report import DescriptorError, Kind, parse
-from drivers.hid_usages import HAT, Pick, picks_of
+from drivers.hid.channels import Channel, channels_of
+from drivers.hid.decoder import Decoder, MissingUsage
+from drivers.hid.report import DescriptorError, Kind, parse
+from drivers.hid.usages import HAT, Pick, picks_of
 
 MS = 1_000_000
 

@@ -20,11 +20,11 @@ from support import wait_for
 
 from drivers import registry
 from drivers.base import HELD, DriverError, OptionError
-from drivers.hid_device import HidDevice
+from drivers.hid.device import HidDevice
 from drivers.runner import Runner
-from hilnode.devices import list_devices
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.cli.devices import list_devices
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 STICK = {"vendor": 0x046D, "product": 0xC215, "channels": {"x": "x", "fire": "button 1", "rolls": "hat_x"}}
 
@@ -395,7 +395,7 @@ def test_no_permission_comes_with_the_rule(bus: hid_bus.Bus, tmp_path: Path, mon
     node = tmp_path / "hidraw0"
     node.touch()
     device = bus.plug(hid_samples.T16000M, str(node))
-    monkeypatch.setattr("drivers.hid_find.os.access", lambda *_: False)
+    monkeypatch.setattr("drivers.hid.find.os.access", lambda *_: False)
     monkeypatch.setattr(bus.device, "open_path", lambda *_: (_ for _ in ()).throw(OSError("open failed")))
     with pytest.raises(DriverError) as caught:
         Reader()
@@ -491,7 +491,7 @@ def test_names_and_ranges_by_default() -> None:
 
 def test_the_stanza_of_hilnode_devices_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the descriptor that Linux shows, the lines to paste name what the device has."""
-    monkeypatch.setattr("hilnode.devices._daq", list)
+    monkeypatch.setattr("hilnode.cli.devices._daq", list)
     node = tmp_path / "sys/class/hidraw/hidraw0/device"
     node.mkdir(parents=True)
     (node / "uevent").write_text("HID_ID=0003:0000044F:0000B10A\nHID_NAME=Thrustmaster T.16000M\n")

@@ -8,8 +8,8 @@ from hidtools.hid import ReportDescriptor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from drivers.hid_report import MOST_BITS, MOST_FIELDS, Descriptor, DescriptorError, Field, Kind, parse
-from drivers.hid_usages import Pick, find, pick_from, picks_of
+from drivers.hid.report import MOST_BITS, MOST_FIELDS, Descriptor, DescriptorError, Field, Kind, parse
+from drivers.hid.usages import Pick, find, pick_from, picks_of
 
 THEIRS = {Kind.INPUT: "input_reports", Kind.OUTPUT: "output_reports", Kind.FEATURE: "feature_reports"}
 
@@ -262,7 +262,7 @@ def test_names_of_the_simulation_page_as_the_usage_tables_have_them() -> None:
     """hid-tools carries the usage tables of the USB forum."""
     from hidtools.hut import HUT
 
-    from drivers.hid_usages import NAMES
+    from drivers.hid.usages import NAMES
 
     for usage, name in NAMES.items():
         official = HUT[usage >> 16][usage & 0xFFFF].name.lower().replace("-", " ").replace("/", " ")

@@ -20,11 +20,11 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from support import free_port, is_alive, remote_node, wait_for
 
 from drivers.base import DriverError
-from drivers.modbus_client import Modbus
-from drivers.modbus_options import Refused
+from drivers.modbus.client import Modbus
+from drivers.modbus.options import Refused
 from drivers.runner import Runner
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 INPUTS = [
     {"name": "torque", "unit": "N*m", "holding": 0, "type": "float32"},
@@ -410,7 +410,7 @@ def test_a_host_that_never_answers_is_given_up_in_time():
 def test_a_missing_library_is_one_clear_line(monkeypatch, missing):
     for name in [n for n in sys.modules if n.split(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "drivers.modbus_link")
+    monkeypatch.delitem(sys.modules, "drivers.modbus.link")
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(DriverError, match=rf'^the library {missing} is not installed: pip install "hilnode\[modbus\]"'):
         make(502, inputs=INPUTS).open()

@@ -3,9 +3,9 @@
 import pytest
 
 from drivers.base import OptionError
-from drivers.modbus_client import Modbus
-from drivers.modbus_options import ModbusOptions, Rtu, Tcp
-from drivers.modbus_server import ModbusServer
+from drivers.modbus.client import Modbus
+from drivers.modbus.options import ModbusOptions, Rtu, Tcp
+from drivers.modbus.server import ModbusServer
 from drivers.registry import create
 
 CHANNEL = {"name": "a", "holding": 0, "type": "uint16"}

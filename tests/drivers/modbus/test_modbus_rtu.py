@@ -16,10 +16,10 @@ from modbus_peers import RtuSlave, crc, mbpoll, registers, serial_cable
 from support import wait_for
 
 from drivers.base import DriverError, OptionError
-from drivers.modbus_client import Modbus
-from drivers.modbus_link import Missing
-from drivers.modbus_options import Refused
-from drivers.modbus_server import ModbusServer
+from drivers.modbus.client import Modbus
+from drivers.modbus.link import Missing
+from drivers.modbus.options import Refused
+from drivers.modbus.server import ModbusServer
 
 LINE = {"baud": 115200, "parity": "none"}
 A = {"name": "a", "holding": 0, "type": "uint16"}

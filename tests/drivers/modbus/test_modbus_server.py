@@ -20,7 +20,7 @@ from pyModbusTCP.constants import EXP_DATA_ADDRESS, EXP_DATA_VALUE, EXP_GATEWAY_
 from support import free_port, wait_for
 
 from drivers.base import DriverError
-from drivers.modbus_server import ModbusServer
+from drivers.modbus.server import ModbusServer
 
 INPUTS = [
     {"name": "torque", "unit": "N*m", "holding": 0, "type": "float32", "default": 1.5},
@@ -307,7 +307,7 @@ def test_it_ends_cleanly_with_clients_connected_and_opens_again(server, client):
 def test_a_missing_library_is_one_clear_line(monkeypatch):
     for name in [n for n in sys.modules if n.split(".")[0] == "pymodbus"]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("drivers.modbus_link", "drivers.modbus_service"):
+    for name in ("drivers.modbus.link", "drivers.modbus.service"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pymodbus", None)
     with pytest.raises(DriverError, match=r'^the library pymodbus is not installed: pip install "hilnode\[modbus\]"'):

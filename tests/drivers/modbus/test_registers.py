@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.registers import LIMITS, TYPES, Block, Point, blocks_of, overlap
+from drivers.modbus.registers import LIMITS, TYPES, Block, Point, blocks_of, overlap
 
 DTYPES = {"int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "float32": "f4"}
 WORD = st.integers(0, 0xFFFF)

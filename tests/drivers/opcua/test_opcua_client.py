@@ -25,8 +25,8 @@ from opcua_peer import TYPES
 from support import free_port, wait_for
 
 from drivers.base import DriverError, OptionError
-from drivers.opcua_client import Opcua
-from drivers.opcua_options import number_for
+from drivers.opcua.client import Opcua
+from drivers.opcua.options import number_for
 
 HERE = Path(__file__).resolve().parent
 

@@ -19,7 +19,7 @@ from support import free_port, wait_for
 from test_opcua_client import certificate, said, stranger
 
 from drivers.base import DriverError, OptionError
-from drivers.opcua_server import OpcuaServer
+from drivers.opcua.server import OpcuaServer
 from drivers.registry import create
 
 INPUTS = [

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.base import OptionError
-from drivers.phases import GO_KEYS, KEYS, NEXT_KEYS, PHASE_KEYS, UNTIL_KEYS, Phases
+from drivers.operator.phases import GO_KEYS, KEYS, NEXT_KEYS, PHASE_KEYS, UNTIL_KEYS, Phases
 
 DT = 0.001  # [s]
 SEES = {"boom": "rad", "stick": "rad", "fill": "1"}

@@ -10,12 +10,12 @@ from support import make_config, wait_for
 
 from drivers import registry
 from drivers.base import OptionError
+from drivers.operator.driver import BLIND, Operator, PhaseTimeout
 from drivers.runner import Runner
 from drivers.twin import Twin
-from drivers.virtual_operator import BLIND, Operator, PhaseTimeout
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.node import Node
+from hilnode.node.node import Node
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 
 def make(**options: object) -> Operator:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.base import OptionError
-from drivers.checksums import CRCS, SUMS, Crc, checksum_from, crc_checksum
 from drivers.options import Options
+from drivers.serial.checksums import CRCS, SUMS, Crc, checksum_from, crc_checksum
 
 CHECK = {  # CRC of "123456789", from the catalogue of parametrised CRC algorithms
     "crc-8/smbus": 0xF4,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.base import OptionError
-from drivers.frames import Counts, Decoder, Frame
+from drivers.serial.frames import Counts, Decoder, Frame
 
 MODBUS = {
     "format": "binary",

@@ -29,10 +29,10 @@ from support import remote_node, wait_for
 from drivers import registry
 from drivers.base import DriverError, OptionError
 from drivers.runner import Runner
-from drivers.serial_port import SerialPort
-from hilnode.devices import list_devices
-from hilnode.health import HEALTH_WORDS, H, Health
-from hilnode.lockfree.mailbox import Mailbox
+from drivers.serial.port import SerialPort
+from hilnode.cli.devices import list_devices
+from hilnode.shared.health import HEALTH_WORDS, H, Health
+from hilnode.shared.lockfree.mailbox import Mailbox
 
 FRAME = {
     "format": "binary",

@@ -18,9 +18,9 @@ import pytest
 from support import make_config, wait_for
 from test_serial_port import Plug
 
-from hilnode.health import H
-from hilnode.node import Node
-from hilnode.row import Col
+from hilnode.node.node import Node
+from hilnode.shared.health import H
+from hilnode.shared.row import Col
 
 COUNT = 3000
 PERIOD_US = 1000.0

@@ -11,7 +11,7 @@ import pytest
 from support import wait_for
 
 from drivers.base import DriverError, OptionError
-from drivers.udp import Udp
+from drivers.udp.driver import Udp
 
 TYPES = {
     "float64": "d",

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from support import HILNODE, children, cli, config_text, events, free_port, left_in_memory, started, wait_for
 from typer.testing import CliRunner
 
-from hilnode import timinglog
-from hilnode.cli import app
-from hilnode.row import Col
+from hilnode.cli.main import app
+from hilnode.shared import timinglog
+from hilnode.shared.row import Col
 
 COMMANDS = ["run", "check", "jitter", "doctor", "devices", "probe", "drivers", "swap", "headroom", "version"]
 PLANT = 'plant.kind = "trouble_plant:create"\n'
@@ -60,7 +60,9 @@ def test_help_names_every_command_and_the_exit_codes():
 
 def test_help_and_version_do_not_load_the_compiler():
     """A start of the command line must stay quick."""
-    code = "import sys, hilnode.cli as c; c.app(['version'], standalone_mode=False); sys.exit('numba' in sys.modules)"
+    code = (
+        "import sys, hilnode.cli.main as c; c.app(['version'], standalone_mode=False); sys.exit('numba' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\d+\.\d+\S*\n", done.stdout)
@@ -223,7 +225,7 @@ def test_exit_5_for_a_second_node_of_the_same_name_or_port(config, tmp_path, nam
         wait_for(lambda: _listens(port), "the bridge to listen")
         same_name = cli("run", path, "--out", tmp_path / "second", "-q")
         same_port = runner.invoke(app, ["run", str(other), "--out", str(tmp_path / "third"), "-q"])
-        bridge = children(first.pid, "bridge.server")
+        bridge = children(first.pid, "bridge.publish.server")
         assert first.poll() is None
     assert (same_name.returncode, same_port.exit_code) == (5, 5), same_name.stderr + same_port.output
     clear(same_name.stderr)

@@ -3,7 +3,7 @@
 import trimesh
 from typer.testing import CliRunner
 
-from hilnode.cli import app
+from hilnode.cli.main import app
 
 
 def ask(*arguments: object) -> tuple[int, str]:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hilnode import devices
-from hilnode.devices import Device, Problem, list_devices, render, to_json
+from hilnode.cli import devices
+from hilnode.cli.devices import Device, Problem, list_devices, render, to_json
 
 BY_ID = "usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0"
 JOYSTICK = (

@@ -14,8 +14,8 @@ from support import cli, config_text, free_port
 from typer.testing import CliRunner
 
 from drivers.base import OptionError
-from hilnode.cli import app
-from hilnode.probe import Probe, driver_of, histogram, options_from
+from hilnode.cli.main import app
+from hilnode.cli.probe import Probe, driver_of, histogram, options_from
 
 runner = CliRunner()
 

@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from hilnode import config_errors, toml_source
-from hilnode.config import PLAIN_TABLES, Config, ConfigError, load, overlay, schema
-from hilnode.config_errors import keys
-from hilnode.signals import Signal
-from hilnode.toml_source import locate
-from hilnode.wiring import resolve
+from hilnode.config.config import PLAIN_TABLES, Config, ConfigError, load, overlay, schema
+from hilnode.config.wiring import resolve
+from hilnode.core import problems as config_errors
+from hilnode.core import toml_source
+from hilnode.core.problems import keys
+from hilnode.core.signals import Signal
+from hilnode.core.toml_source import locate
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 
 FULL = """\
 [node]
@@ -578,7 +579,7 @@ def test_the_reference_page_is_current_and_its_example_loads(write):
 
 
 def test_importing_it_brings_in_no_heavy_library():
-    code = "import sys, hilnode.wiring; print(*{m.partition('.')[0] for m in sys.modules})"
+    code = "import sys, hilnode.config.wiring; print(*{m.partition('.')[0] for m in sys.modules})"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hilnode.config import Config, ConfigError, load, overlay
-from hilnode.signals import Signal
-from hilnode.toml_source import locate
-from hilnode.wiring import SignalMap, resolve
+from hilnode.config.config import Config, ConfigError, load, overlay
+from hilnode.config.wiring import SignalMap, resolve
+from hilnode.core.signals import Signal
+from hilnode.core.toml_source import locate
 
 JARGON = re.compile(
     r"Input should|pydantic|https?://|validat|literal|\bdict\b|\bstr\b|\bint\b|\bfloat\b|NoneType|Traceback|tuple|"

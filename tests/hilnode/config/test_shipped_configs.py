@@ -9,11 +9,11 @@ import pytest
 from support import cli, free_port, own_ports
 from typer.testing import CliRunner
 
-from hilnode.cli import app
-from hilnode.config import load
+from hilnode.cli.main import app
+from hilnode.config.config import load
 from plant.machines.excavator.cab import INPUTS
 
-FOLDER = Path(__file__).resolve().parents[2] / "configs"
+FOLDER = Path(__file__).resolve().parents[3] / "configs"
 CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml") if path.name != "excavator-cycle.toml")
 DEVICES = (
     *("excavator.toml", "excavator-joysticks.toml", "excavator-plc.toml", "excavator-ecu.toml"),

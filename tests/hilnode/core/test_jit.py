@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilnode import jit
+from hilnode.core import jit
 
 
 def test_no_more_than_a_few_versions_are_kept(tmp_path):
@@ -23,8 +23,8 @@ def test_no_more_than_a_few_versions_are_kept(tmp_path):
 CALLEE = """
 from typing import NamedTuple
 import numpy as np
-from hilnode.jit import kernel
-from hilnode.record import F1, Record, viewer
+from hilnode.core.jit import kernel
+from hilnode.core.struct import F1, Struct, viewer
 
 class Inner(NamedTuple):
     {fields}
@@ -42,19 +42,19 @@ def weigh(x):
 CALLER = """
 import sys
 import numpy as np
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.reader import first, first_by_value
-from plant.callee import Inner, Outer, Record, view, weigh
+from plant.callee import Inner, Outer, Struct, view, weigh
 
 @kernel
 def read(address):
     return weigh(first(view(address)))
 
 inner = Inner(left=np.array([3.0]), right=np.array([5.0]))
-print(read(Record(Outer(inner, 1)).address), first_by_value(inner))
+print(read(Struct(Outer(inner, 1)).address), first_by_value(inner))
 """
 READER = """
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 
 @kernel
 def first(outer):
@@ -82,9 +82,9 @@ def run_in(tree: Path, fields: str, weight: float) -> list[str]:
 
 def test_a_cached_kernel_is_never_stale(tmp_path):
     """A change in a file that is called, and of the layout of a record that is only passed through."""
-    (tmp_path / "hilnode").mkdir()
+    (tmp_path / "hilnode" / "core").mkdir(parents=True)
     (tmp_path / "plant").mkdir()
-    for name in ("__init__", "jit", "record", "sources"):
+    for name in ("__init__", "core/__init__", "core/jit", "core/lazy", "core/sources", "core/struct"):
         (tmp_path / "hilnode" / f"{name}.py").write_text((jit.SOURCES.top / "hilnode" / f"{name}.py").read_text())
     (tmp_path / "plant" / "__init__.py").write_text("")
     (tmp_path / "plant" / "caller.py").write_text(CALLER)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hilnode.kinds import KindError, Kinds
+from hilnode.core.registry import KindError, Kinds
 
 GROUP = "hilnode.test_kinds"
 BUILT_IN = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilnode.signals import Signal, SignalError, check_unique, nearest
+from hilnode.core.signals import Signal, SignalError, check_unique, nearest
 
 
 @pytest.mark.parametrize("name", ["x", "arm", "arm.angle", "excavator.boom.angle", "a_1.2nd.b_", "a0"])

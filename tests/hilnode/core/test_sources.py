@@ -13,21 +13,21 @@ from typing import Any
 import numba
 import pytest
 
-from hilnode import jit
-from hilnode.sources import EVERYWHERE, PACKAGES, Sources
+from hilnode.core import jit
+from hilnode.core.sources import EVERYWHERE, PACKAGES, Sources
 
 TREE = {
     "hilnode/__init__.py": "",
-    "hilnode/jit.py": "def kernel(f): return f\n",
-    "hilnode/record.py": "def viewer(r): return r\n",
-    "hilnode/limits.py": "SLOTS = 32\n",
-    "hilnode/cli.py": "from hilnode.tick.loop import run\nprint('cold')\n",
-    "hilnode/report.py": "import hilnode.limits\n",
+    "hilnode/core/jit.py": "def kernel(f): return f\n",
+    "hilnode/core/struct.py": "def viewer(r): return r\n",
+    "hilnode/core/limits.py": "SLOTS = 32\n",
+    "hilnode/cli/main.py": "from hilnode.tick.loop import run\nprint('cold')\n",
+    "hilnode/report.py": "import hilnode.core.limits\n",
     "hilnode/tick/__init__.py": "",
     "hilnode/tick/loop.py": (
-        "from hilnode.jit import kernel\nfrom hilnode.tick.codes import A\n\n@kernel\ndef run(): return A\n"
+        "from hilnode.core.jit import kernel\nfrom hilnode.tick.codes import A\n\n@kernel\ndef run(): return A\n"
     ),
-    "hilnode/tick/codes.py": "from hilnode.limits import SLOTS\nA = SLOTS\n",
+    "hilnode/tick/codes.py": "from hilnode.core.limits import SLOTS\nA = SLOTS\n",
     "plant/__init__.py": "",
     "plant/pendulum.py": (
         "from plant.rods import (\n    mass,\n    length,\n)\n@step_function\ndef step(): return mass\n"
@@ -36,14 +36,14 @@ TREE = {
     "plant/rods/uniform.py": "mass = length = 1.0\n",
     "plant/notes.py": "TEXT = 'nothing compiled here'\n",
     "drivers/__init__.py": "",
-    "drivers/udp.py": "import socket\n",
+    "drivers/udp/driver.py": "import socket\n",
     "bridge/__init__.py": "",
     "bridge/pack.py": "from bridge import words\n@kernel\ndef pack(): return words.N\n",
     "bridge/words.py": "N = 3\n",
 }
 HOT = [
-    "hilnode/jit.py",
-    "hilnode/limits.py",
+    "hilnode/core/jit.py",
+    "hilnode/core/limits.py",
     "hilnode/tick/codes.py",
     "hilnode/tick/loop.py",
     "plant/pendulum.py",
@@ -52,7 +52,7 @@ HOT = [
     "bridge/pack.py",
     "bridge/words.py",
 ]
-COLD = ["hilnode/cli.py", "hilnode/report.py", "plant/notes.py", "drivers/udp.py"]
+COLD = ["hilnode/cli/main.py", "hilnode/report.py", "plant/notes.py", "drivers/udp/driver.py"]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_digest_stays_when_a_cold_file_changes(tree, name):
 
 def test_digest_stays_when_only_the_time_of_a_file_changes(tree):
     before = digest(tree)
-    os.utime(tree / "hilnode/limits.py", (1e9, 1e9))
+    os.utime(tree / "hilnode/core/limits.py", (1e9, 1e9))
     assert digest(tree) == before
 
 
@@ -226,10 +226,10 @@ def test_the_digest_of_a_file_follows_what_it_reaches_and_nothing_else(tree):
         return {path for path, digest in digests().items() if digest != before[path]}
 
     assert moved("plant/rods/uniform.py") == {"plant/pendulum.py"}
-    assert moved("hilnode/limits.py") == {"hilnode/tick/loop.py"}
+    assert moved("hilnode/core/limits.py") == {"hilnode/tick/loop.py"}
     assert moved("bridge/words.py") == {"bridge/pack.py"}
     assert moved("plant/notes.py") == set()
-    assert moved("hilnode/record.py") == {"plant/pendulum.py", "hilnode/tick/loop.py", "bridge/pack.py"}
+    assert moved("hilnode/core/struct.py") == {"plant/pendulum.py", "hilnode/tick/loop.py", "bridge/pack.py"}
 
 
 def names_in(code: CodeType) -> set[str]:

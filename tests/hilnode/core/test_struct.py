@@ -9,8 +9,8 @@ import numba
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from hilnode.record import F1, F2, F3, I1, I2, U1, Record, viewer
+from hilnode.core.jit import kernel
+from hilnode.core.struct import F1, F2, F3, I1, I2, U1, Struct, viewer
 
 
 class Inner(NamedTuple):
@@ -67,7 +67,7 @@ def content() -> Outer:
 
 
 def test_nested_fields_are_found_and_changed_in_place(content):
-    record = Record(content)
+    record = Struct(content)
     out = np.zeros(13)
     _look(record.address, out)
     expected = [-0.0, -(2.0**63), 2.5, -3, math.inf, 2.0**62, 3, 4, 6.0, 11.0, 5, 5, 7]
@@ -89,22 +89,22 @@ def test_nested_fields_are_found_and_changed_in_place(content):
 
 def test_views_of_a_larger_array_are_taken_as_they_are(content):
     row = np.zeros(10)
-    record = Record(content._replace(cube=row[2:].reshape(2, 2, 2)))
+    record = Struct(content._replace(cube=row[2:].reshape(2, 2, 2)))
     _look(record.address, np.zeros(13))
     assert row.tolist() == [0.0] * 9 + [-8.0]
 
 
 def test_empty_arrays_are_fine(content):
     inner = content.middle.inner
-    record = Record(content._replace(middle=Middle(np.zeros(0, np.int64), inner, np.zeros(2, np.uint64))))
+    record = Struct(content._replace(middle=Middle(np.zeros(0, np.int64), inner, np.zeros(2, np.uint64))))
     out = np.zeros(13)
     _look(record.address, out)
     assert out[11] == 0
 
 
 def test_two_records_of_one_kind_are_apart(content):
-    other = Record(content._replace(start=1.5))
-    one = Record(content)
+    other = Struct(content._replace(start=1.5))
+    one = Struct(content)
     out = np.zeros(13)
     _look(other.address, out)
     assert out[0] == 1.5
@@ -128,13 +128,13 @@ WRONG = {
 def test_array_that_does_not_fit_is_refused_by_name(content, what):
     value, named = WRONG[what]
     with pytest.raises(TypeError, match=r"Middle\.first must be a contiguous int64 array of 1 dimension") as error:
-        Record(content._replace(middle=content.middle._replace(first=value)))
+        Struct(content._replace(middle=content.middle._replace(first=value)))
     assert named in str(error.value)
 
 
 def test_fortran_order_is_refused(content):
     with pytest.raises(TypeError, match=r"Inner\.table must be a contiguous float64 array of 2"):
-        Record(content._replace(other=Inner(0.0, np.zeros((3, 4), order="F"), 0)))
+        Struct(content._replace(other=Inner(0.0, np.zeros((3, 4), order="F"), 0)))
 
 
 class Strange(NamedTuple):
@@ -142,8 +142,8 @@ class Strange(NamedTuple):
 
 
 def test_field_that_no_record_can_hold_is_refused_by_name():
-    for make in (lambda: viewer(Strange), lambda: Record(Strange("x"))):
-        with pytest.raises(TypeError, match=r"Strange\.name: a record holds arrays"):
+    for make in (lambda: viewer(Strange), lambda: Struct(Strange("x"))):
+        with pytest.raises(TypeError, match=r"Strange\.name: a struct holds arrays"):
             make()
 
 
@@ -155,7 +155,7 @@ def test_unknown_field_is_a_typing_error():
         return view(address).gian
 
     with pytest.raises(numba.TypingError, match="gian"):
-        look(Record(Inner(1.0, np.zeros((1, 1)), 0)).address)
+        look(Struct(Inner(1.0, np.zeros((1, 1)), 0)).address)
 
 
 def _state(*names: str):
@@ -174,12 +174,12 @@ def test_two_classes_of_one_name_keep_their_own_fields():
     def look_other(address):
         return view_other(address).position[0]
 
-    first = Record(one(position=np.array([1.0]), speed=np.array([2.0])))
-    second = Record(other(position=np.array([10.0]), speed=np.array([20.0])))
+    first = Struct(one(position=np.array([1.0]), speed=np.array([2.0])))
+    second = Struct(other(position=np.array([10.0]), speed=np.array([20.0])))
     assert look_one(first.address) == 1.0
     assert look_other(second.address) == 10.0
 
 
 def test_fraction_for_a_whole_number_is_refused():
     with pytest.raises(TypeError, match=r"Inner\.count"):
-        Record(Inner(1.0, np.zeros((1, 1)), 1.5))  # type: ignore[arg-type]
+        Struct(Inner(1.0, np.zeros((1, 1)), 1.5))  # type: ignore[arg-type]

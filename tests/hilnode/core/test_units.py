@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from hilnode import units
-from hilnode.units import UnitError, conversion
+from hilnode.core import units
+from hilnode.core.units import UnitError, conversion
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,9 @@ def test_what_is_not_written_like_a_unit_is_refused_at_once(nonsense):
 
 
 def test_equal_units_never_import_pint():
-    code = "import sys; from hilnode.units import conversion; print(conversion('rad', 'rad'), 'pint' in sys.modules)"
+    code = (
+        "import sys; from hilnode.core.units import conversion; print(conversion('rad', 'rad'), 'pint' in sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "(1.0, 0.0) False"
 

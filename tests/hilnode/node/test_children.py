@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from hilnode import children
-from hilnode.children import LONGEST_WAIT, Child
+from hilnode.node import children
+from hilnode.node.children import LONGEST_WAIT, Child
 
 Start = Callable[..., Child]
 
@@ -230,7 +230,7 @@ def test_errors_go_to_the_log_and_not_to_the_pipe(start: Start, tmp_path: Path) 
 def test_without_a_log_errors_go_where_the_node_s_own_go(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text("import sys; sys.stdin.readline(); sys.exit('out loud')")
     code = (
-        "import time\nfrom hilnode.children import Child\n"
+        "import time\nfrom hilnode.node.children import Child\n"
         "Child('loud', {}, log=None, revive=False).end(time.monotonic() + 10)"
     )
     done = subprocess.run(

@@ -24,11 +24,11 @@ from support import (
     wait_for,
 )
 
-from hilnode.lane import CommandRefused
-from hilnode.lockfree.segment import Segment, SegmentBusy
-from hilnode.node import Node
-from hilnode.row import HEADER, Col, Flag, State
-from hilnode.tick.layout import Answer
+from hilnode.node.node import Node
+from hilnode.shared.codes import Answer
+from hilnode.shared.command_ring import CommandRefused
+from hilnode.shared.lockfree.segment import Segment, SegmentBusy
+from hilnode.shared.row import HEADER, Col, Flag, State
 
 PLANT = 'plant.kind = "trouble_plant:create"\nsafety.bumpless_ms = 0\n'
 ALONE = PLANT + "safety.watchdog = false\n"
@@ -490,7 +490,7 @@ def test_nothing_is_left_when_it_is_closed(make, name, tmp_path):
     node.start()
     node.arm()
     node.run()
-    helpers = children(os.getpid(), "hilnode.watchdog") + children(os.getpid(), "hilnode.recorder")
+    helpers = children(os.getpid(), "hilnode.node.watchdog") + children(os.getpid(), "hilnode.node.timing_recorder")
     assert len(helpers) == 2
     assert len(left_in_memory(name)) >= 6
     node.close()
@@ -536,7 +536,7 @@ def test_a_node_that_cannot_be_built_leaves_no_process(tmp_path, name, monkeypat
     monkeypatch.setattr(Node, "_start_helpers", fail)
     with pytest.raises(OSError, match="on purpose"):
         Node(make_config(tmp_path, name, PLANT))
-    assert children(os.getpid(), "hilnode.watchdog") == []
+    assert children(os.getpid(), "hilnode.node.watchdog") == []
 
 
 def test_four_nodes_in_a_row_leak_nothing(tmp_path, name):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hilnode.ports import PortBusy, check_free, listener
+from hilnode.node.ports import PortBusy, check_free, listener
 
 KEY = "bridge.publish"
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilnode.lockfree.ring import Ring
-from hilnode.row import HEADER, Col, Flag
-from hilnode.stats import Stats, Timing
+from hilnode.node.stats import Stats, Timing
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import HEADER, Col, Flag
 
 Rows = NDArray[np.int64]
 MakeRing = Callable[[int], Ring]

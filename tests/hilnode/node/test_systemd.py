@@ -12,8 +12,8 @@ import pytest
 from support import HILNODE, config_text, environment
 from typer.testing import CliRunner
 
-from hilnode.cli import app
-from hilnode.systemd import Notifier, unit, unit_name
+from hilnode.cli.main import app
+from hilnode.node.systemd import Notifier, unit, unit_name
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_bad_config_makes_no_service(tmp_path):
 def test_without_the_right_it_says_how(tmp_path, monkeypatch):
     config = tmp_path / "bench.toml"
     config.write_text("")
-    monkeypatch.setattr("hilnode.systemd.UNITS", Path("/proc/nowhere"))
+    monkeypatch.setattr("hilnode.node.systemd.UNITS", Path("/proc/nowhere"))
     refused = CliRunner().invoke(app, ["install-service", str(config)])
     assert refused.exit_code == 1
     assert "sudo" in refused.output

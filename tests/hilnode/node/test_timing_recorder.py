@@ -11,12 +11,12 @@ import pytest
 from support import children, config_text, left_in_memory, make_config, remote_node, wait_for
 from typer.testing import CliRunner
 
-from hilnode import timinglog
-from hilnode.cli import app
-from hilnode.lockfree.ring import Ring
-from hilnode.node import Node
-from hilnode.row import State
-from hilnode.timinglog import FILE_NAME, TimingLog
+from hilnode.cli.main import app
+from hilnode.node.node import Node
+from hilnode.shared import timinglog
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.row import State
+from hilnode.shared.timinglog import FILE_NAME, TimingLog
 
 PLANT = 'plant.kind = "trouble_plant:create"\n'
 
@@ -34,7 +34,8 @@ def logged(folder: Path) -> int:
 def recorder_of(node: int, not_this: int = 0) -> int:
     """Pid of the node's recorder once it is there."""
     return wait_for(
-        lambda: next((p for p in children(node, "hilnode.recorder") if p != not_this), 0), "a (new) recorder"
+        lambda: next((p for p in children(node, "hilnode.node.timing_recorder") if p != not_this), 0),
+        "a (new) recorder",
     )
 
 

@@ -32,11 +32,11 @@ from support import (
 )
 
 from drivers.base import Driver, DriverError
-from hilnode import timinglog
-from hilnode.control import Word
-from hilnode.node import Node
-from hilnode.row import State
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.node.node import Node
+from hilnode.shared import timinglog
+from hilnode.shared.control import Word
+from hilnode.shared.row import State
 
 ENDLESS_AT = """
 [[signals.stimulus]]
@@ -108,7 +108,7 @@ def test_kill_9(tmp_path, name, device):
         node.ask("arm")
         node.ask("run")
         device.await_live()
-        (watchdog,) = children(node.pid, "hilnode.watchdog")
+        (watchdog,) = children(node.pid, "hilnode.node.watchdog")
         for what in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(watchdog, what)
         event = send(node.pid, signal.SIGKILL)
@@ -165,14 +165,14 @@ def test_it_goes_on_looking_while_a_device_does_not_answer(tmp_path, name, devic
         node.ask("arm")
         node.ask("run")
         device.await_live()
-        (watchdog,) = children(node.pid, "hilnode.watchdog")
+        (watchdog,) = children(node.pid, "hilnode.node.watchdog")
         send(node.pid, signal.SIGSTOP)
         time.sleep(1.5)
         resumed = send(node.pid, signal.SIGCONT)
         wait_for(lambda: node.state == "TRIPPED", "the trip")
         wait_for(lambda: node.ask("WATCHDOG") > resumed, "the watchdog's look")
         time.sleep(1.5)
-        assert children(node.pid, "hilnode.watchdog") == [watchdog]
+        assert children(node.pid, "hilnode.node.watchdog") == [watchdog]
 
 
 def test_stop_and_continue(node, device):
@@ -278,7 +278,7 @@ def here(tmp_path, name, device):
 
 
 def test_a_killed_watchdog_trips_the_node(here, device):
-    (watchdog,) = children(os.getpid(), "hilnode.watchdog")
+    (watchdog,) = children(os.getpid(), "hilnode.node.watchdog")
     event = send(watchdog, signal.SIGKILL)
     wait_for(lambda: here.tripped, "a trip")
     assert "watchdog process died" in here.tripped.sentence
@@ -287,7 +287,7 @@ def test_a_killed_watchdog_trips_the_node(here, device):
 
 
 def test_a_frozen_watchdog_trips_the_node(here, device):
-    (watchdog,) = children(os.getpid(), "hilnode.watchdog")
+    (watchdog,) = children(os.getpid(), "hilnode.node.watchdog")
     event = send(watchdog, signal.SIGSTOP)
     try:
         wait_for(lambda: here.tripped, "a trip")
@@ -300,13 +300,15 @@ def test_a_frozen_watchdog_trips_the_node(here, device):
 
 
 def test_a_dead_watchdog_is_replaced_before_the_node_runs_again(here, device):
-    (first,) = children(os.getpid(), "hilnode.watchdog")
+    (first,) = children(os.getpid(), "hilnode.node.watchdog")
     send(first, signal.SIGKILL)
     wait_for(lambda: here.tripped, "a trip")
     here.clear()
     with pytest.raises(RuntimeError, match="watchdog"):
         here.arm()
-    (second,) = wait_for(lambda: [p for p in children(os.getpid(), "hilnode.watchdog") if p != first], "another one")
+    (second,) = wait_for(
+        lambda: [p for p in children(os.getpid(), "hilnode.node.watchdog") if p != first], "another one"
+    )
     before = here.control[Word.WATCHDOG]
     wait_for(lambda: here.control[Word.WATCHDOG] > before, "the new one to look")
     here.arm()
@@ -319,7 +321,7 @@ def test_a_dead_watchdog_is_replaced_before_the_node_runs_again(here, device):
 
 @pytest.mark.parametrize(("what", "run"), [(signal.SIGINT, True), (signal.SIGTERM, False)], indirect=["run"])
 def test_an_orderly_stop(run, device, tmp_path, name, what):
-    helpers = children(run.pid, "hilnode.watchdog") + children(run.pid, "hilnode.recorder")
+    helpers = children(run.pid, "hilnode.node.watchdog") + children(run.pid, "hilnode.node.timing_recorder")
     assert helpers
     event = send(run.pid, what)
     _, said = run.communicate(timeout=20)

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hilnode import doctor, doctor_checks
-from hilnode.doctor import Diagnosis, advice, diagnose
-from hilnode.doctor_checks import CHECKS, Finding, cpu_text, examine
-from hilnode.realtime import ROOT, choose_cpu, cpu_list
+from hilnode.report import doctor, doctor_checks
+from hilnode.report.doctor import Diagnosis, advice, diagnose
+from hilnode.report.doctor_checks import CHECKS, Finding, examine
+from hilnode.report.proc_files import cpu_text
+from hilnode.shared.realtime import ROOT, choose_cpu, cpu_list
 
 CPU = 3
 CPUS = "sys/devices/system/cpu"
@@ -432,7 +433,7 @@ def test_advice_bad_first_then_rank_each_remedy_once() -> None:
 
 
 def test_checks_alone_bring_no_compiler() -> None:
-    code = "import sys, hilnode.doctor as d; d.diagnose(probe=False); sys.exit('numba' in sys.modules)"
+    code = "import sys, hilnode.report.doctor as d; d.diagnose(probe=False); sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hilnode.jitter import RunNotFound, find_log, render, report, to_json
-from hilnode.jitter_plot import PlotUnavailable, cut_columns, draw
-from hilnode.row import Col, Flag, State
-from hilnode.timinglog import TimingLog, TimingWriter, read
+from hilnode.report.jitter import RunNotFound, find_log, render, report, to_json
+from hilnode.report.jitter_plot import PlotUnavailable, cut_columns, draw
+from hilnode.shared.row import Col, Flag, State
+from hilnode.shared.timinglog import TimingLog, TimingWriter, read
 
 PERIOD = 1_000_000
 STATS = ["p50", "p90", "p99", "p999", "p9999", "max"]
@@ -257,7 +257,7 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path: Path, monke
 
 
 def test_the_report_does_not_wait_for_matplotlib() -> None:
-    program = "import hilnode.jitter, hilnode.jitter_plot, sys; print('matplotlib' in sys.modules)"
+    program = "import hilnode.report.jitter, hilnode.report.jitter_plot, sys; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
 

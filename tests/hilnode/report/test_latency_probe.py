@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from hilnode import latency_probe
-from hilnode.latency_probe import GRADES, Probe, grade, measure, sentence, summarise
+from hilnode.report import latency_probe
+from hilnode.report.latency_probe import GRADES, Probe, grade, measure, sentence, summarise
 
 SCALE = [
     (0.0, "excellent"),

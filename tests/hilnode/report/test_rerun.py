@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from support import PENDULUM, cli
 
-from bridge.mcap_file import McapFile, even_messages, uneven_messages
-from bridge.pytest_plugin import running_node
-from bridge.row_message import PREFIX, as_bytes
-from bridge.row_recorder import EVENTS_ID, PROGRESS_ID, ROWS_ID, head_of
-from bridge.run_file import Run
-from hilnode.orders import Order
-from hilnode.rerun import CannotRerun, Verdict, explain, rerun
-from hilnode.row import Col, Flag
-from hilnode.tick.layout import Op
+from bridge.client.pytest_plugin import running_node
+from bridge.protocol.row_message import PREFIX, as_bytes
+from bridge.record.mcap_file import McapFile, even_messages, uneven_messages
+from bridge.record.row_recorder import EVENTS_ID, PROGRESS_ID, ROWS_ID, head_of
+from bridge.record.run_file import Run
+from hilnode.report.rerun import CannotRerun, Verdict, explain, rerun
+from hilnode.shared.codes import Op
+from hilnode.shared.command_record import CommandRow
+from hilnode.shared.row import Col, Flag
 
 CRANE = """
 [plant]
@@ -211,7 +211,7 @@ def test_a_parameter_that_was_not_set_is_found(minute, tmp_path):
     """So the commands of a recording are really used."""
 
     def order(rows, events):
-        words = Order(Op.PARAMETER, 0, 1, (1.5, *[0.0] * 10)).hex()
+        words = CommandRow(Op.PARAMETER, 0, 1, (1.5, *[0.0] * 10)).hex()
         last = events[-1]["number"]
         set_mass = {"tick": 500, "event": "command", "index": 0, "order": words, "number": last}
         return rows, [*events[:-1], set_mass]

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilnode.blackbox import Incident, cut, guess_cause, save
-from hilnode.machine_sample import CPU_TICK_NS, UNKNOWN, MachineSample, Sampler
-from hilnode.row import Col, Flag, State
-from hilnode.timinglog import TimingLog
+from hilnode.shared.blackbox import Incident, cut, guess_cause, save
+from hilnode.shared.machine_sample import CPU_TICK_NS, UNKNOWN, MachineSample, Sampler
+from hilnode.shared.row import Col, Flag, State
+from hilnode.shared.timinglog import TimingLog
 
 MS = 1_000_000
 BEGIN = 9_000 * MS

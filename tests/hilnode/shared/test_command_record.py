@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from hilnode.events import Happening
-from hilnode.lane import Lane
-from hilnode.orders import Order, OrderBook
-from hilnode.tick.layout import PARAMS, Answer, Event, Op
+from hilnode.shared.codes import PARAMS, Answer, Event, Op
+from hilnode.shared.command_record import CommandBook, CommandRow
+from hilnode.shared.command_ring import CommandRing
+from hilnode.shared.events import Happening
 
 
 def answer(ident: int, what: Answer = Answer.DONE) -> Happening:
@@ -16,15 +16,15 @@ def answer(ident: int, what: Answer = Answer.DONE) -> Happening:
 
 def test_an_order_comes_back_with_every_bit():
     params = (0.1, -0.0, math.inf, math.nan, *[5e-324] * (PARAMS - 4))
-    order = Order(Op.FAULT, -1, 2**40 + 1, params)
-    again = Order.from_hex(order.hex())
+    order = CommandRow(Op.FAULT, -1, 2**40 + 1, params)
+    again = CommandRow.from_hex(order.hex())
     assert (again.op, again.index, again.ident) == (Op.FAULT, -1, 2**40 + 1)
     assert np.array_equal(np.array(again.params).view(np.int64), np.array(params).view(np.int64))
 
 
 def test_answers_find_their_orders(name):
-    lane = Lane(name)
-    book = OrderBook([lane.ring], ["arm.torque", "arm.angle"], ["arm.mass"])
+    lane = CommandRing(name)
+    book = CommandBook([lane.ring], ["arm.torque", "arm.angle"], ["arm.mass"])
     lane.send(Op.PARAMETER, 0, [2.5])
     lane.send(Op.FORCE, 1, [0.5])
     lane.send(Op.ARM)
@@ -33,7 +33,7 @@ def test_answers_find_their_orders(name):
     told = [book.describe(answer(int(first) + k)) for k in (1, 0)]
     assert [t["op"] for t in told] == ["force", "parameter"]
     assert [t["what"] for t in told] == ["force arm.angle = 0.5: done", "parameter arm.mass = 2.5: done"]
-    assert Order.from_hex(told[1]["order"]).params[0] == 2.5
+    assert CommandRow.from_hex(told[1]["order"]).params[0] == 2.5
     assert book.describe(answer(int(first) + 2, Answer.WRONG_STATE))["what"] == "arm: not possible now"
     unknown = book.describe(answer(99))
     assert unknown["op"] == "unknown"
@@ -42,8 +42,8 @@ def test_answers_find_their_orders(name):
 
 
 def test_other_events_stay_as_they_are(name):
-    lane = Lane(name)
-    book = OrderBook([lane.ring], [], [])
+    lane = CommandRing(name)
+    book = CommandBook([lane.ring], [], [])
     stale = Happening(3, 500, Event.STALE, 0, math.inf, 0, "input x is stale")
     assert book.describe(stale) == {"tick": 3, "time_ns": 500, "event": "stale", "index": 0, "what": "input x is stale"}
     lane.close()

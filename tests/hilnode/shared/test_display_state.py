@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from digging_plant import NX, NY, STONES, create, heights_after
 
-from hilnode.lockfree.segment import SegmentMissing
-from hilnode.mirror import Mirror, layout_of
-from hilnode.sights import Sights
+from hilnode.node.display_copier import DisplayCopier, layout_of
+from hilnode.shared.display_state import DisplayState
+from hilnode.shared.lockfree.segment import SegmentMissing
 from plant.abi import Plant
 
 
 @pytest.fixture
 def shown(name):
-    """A plant that is stepped by hand, its mirror, and a reader of what it shows."""
+    """A plant that is stepped by hand, its copier, and a reader of what it shows."""
     plant = create(1e-3)
     layout = layout_of(plant)
-    own = Sights.create(name, layout)
-    yield plant, Mirror(plant, own), Sights.attach(name, layout)
+    own = DisplayState.create(name, layout)
+    yield plant, DisplayCopier(plant, own), DisplayState.attach(name, layout)
     own.close()
 
 
@@ -28,60 +28,60 @@ def dig(plant: Plant, first: int, steps: int) -> None:
 
 
 def test_the_mirror_copies_what_has_changed(shown):
-    plant, mirror, there = shown
+    plant, copier, there = shown
     (grid,) = there.grids
     assert (grid.about["name"], grid.heights.shape) == ("ground", (NX, NY))
-    mirror.look()
+    copier.look()
     assert (grid.stamps == 1).all()
     dig(plant, 0, 3)
-    mirror.look()
+    copier.look()
     assert (grid.heights == np.float32(heights_after(3))).all()
     assert 1 <= (grid.stamps == 2).sum() <= 3
     before = grid.stamps.copy()
-    mirror.look()
+    copier.look()
     assert (grid.stamps == before).all()
 
 
 def test_a_reader_of_stamps_always_ends_up_right(shown):
     """A change that is half copied is stamped later, so that it is copied again."""
-    plant, mirror, there = shown
+    plant, copier, there = shown
     source, grid = plant.grids[0], there.grids[0]
     source.heights[0, 0] = 1.0  # written, not yet stamped
-    mirror.look()
+    copier.look()
     source.heights[0, 1] = 2.0
     source.stamps[0, 0] += 1
-    mirror.look()
+    copier.look()
     assert grid.heights[0, :2].tolist() == [1.0, 2.0]
 
 
 def test_arrows_are_whole_or_not_there(shown):
-    plant, mirror, there = shown
+    plant, copier, there = shown
     arrows = plant.arrows
     arrows.stamp[0], arrows.count[0] = 2, 2
     arrows.force[:, 2] = 7.0
-    mirror.look()
+    copier.look()
     stamp, at, force = there.arrows.take()
     assert (stamp % 2, at.shape, force[:, 2].tolist()) == (0, (2, 3), [7.0, 7.0])
     arrows.stamp[0] = 3  # being written
     arrows.force[:, 2] = 8.0
-    mirror.look()
+    copier.look()
     assert there.arrows.take()[2][:, 2].tolist() == [7.0, 7.0]
     arrows.stamp[0], arrows.count[0] = 4, 10_000  # more than there is room for
-    mirror.look()
+    copier.look()
     assert there.arrows.take()[2][:, 2].tolist() == [8.0] * 3
     there.arrows.head[0] += 1
     assert there.arrows.take() is None
 
 
 def test_props_come_when_they_have_moved(shown):
-    plant, mirror, there = shown
-    mirror.look()
+    plant, copier, there = shown
+    copier.look()
     assert there.props.names == [f"stone{k}" for k in range(STONES)]
     plant.props.poses[2, :3] = 1.0, 2.0, 3.0
-    mirror.look()
+    copier.look()
     assert there.props.poses[2, 0] == 0.0  # not stamped
     plant.props.stamps[2] += 1
-    mirror.look()
+    copier.look()
     assert there.props.poses[2, :3].tolist() == [1.0, 2.0, 3.0]
     assert there.props.stamps.tolist() == [1, 1, 2, 1, 1]
 
@@ -95,6 +95,6 @@ def test_a_plant_that_shows_nothing_has_no_layout():
 def test_another_layout_is_refused(shown, name):
     layout = layout_of(shown[0])
     with pytest.raises(ValueError, match="words instead of"):
-        Sights.attach(name, layout | {"props": []})
+        DisplayState.attach(name, layout | {"props": []})
     with pytest.raises(SegmentMissing):
-        Sights.attach(name + "-nobody", layout)
+        DisplayState.attach(name + "-nobody", layout)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hilnode.events import Happening, Teller
-from hilnode.row import Schema, State
-from hilnode.signals import Signal
-from hilnode.tick.layout import EVENT_WIDTH, Answer, Cause, Event
+from hilnode.core.signals import Signal
+from hilnode.shared.codes import EVENT_WIDTH, Answer, Cause, Event
+from hilnode.shared.events import Happening, Teller
+from hilnode.shared.row import Schema, State
 
 SCHEMA = Schema(
     1_000_000,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilnode.driver_table import render, seconds, to_json
-from hilnode.health import (
+from hilnode.report.driver_table import render, seconds, to_json
+from hilnode.shared.health import (
     BUCKETS,
     HEALTH_KIND,
     HEALTH_WORDS,
@@ -27,7 +27,7 @@ from hilnode.health import (
     report,
     state_of,
 )
-from hilnode.lockfree.segment import Segment
+from hilnode.shared.lockfree.segment import Segment
 
 
 def empty() -> np.ndarray:

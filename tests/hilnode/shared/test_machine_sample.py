@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from hilnode.machine_sample import (
+from hilnode.shared.machine_sample import (
     PAGE_BYTES,
     UNKNOWN,
     CpuTime,

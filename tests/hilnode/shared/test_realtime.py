@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from hilnode import realtime
-from hilnode.realtime import AwakeCpus, choose_cpu, freeze_garbage, others, share_lock
+from hilnode.shared import realtime
+from hilnode.shared.realtime import AwakeCpus, choose_cpu, freeze_garbage, others, share_lock
 
 CPUS = "sys/devices/system/cpu"
 PARTITION = "sys/fs/cgroup/cpuset.cpus.isolated"
@@ -28,7 +28,7 @@ LATENCY = "/dev/cpu_dma_latency"
 APART = """
 import ctypes, json, os, pwd, resource, sys, threading
 from pathlib import Path
-from hilnode import realtime
+from hilnode.shared import realtime
 
 def tell(what):
     print(json.dumps(what))

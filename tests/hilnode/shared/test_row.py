@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilnode.row import HEADER, POSE, Col, Flag, Schema, State
-from hilnode.signals import Signal, SignalError
+from hilnode.core.signals import Signal, SignalError
+from hilnode.shared.row import HEADER, POSE, Col, Flag, Schema, State
 
 TORQUE, BRAKE = Signal("arm.torque", "N*m", low=-5.0, high=5.0, doc="At the shoulder."), Signal("arm.brake", low=0.0)
 ANGLE, SPEED, HEAT = Signal("arm.angle", "rad"), Signal("arm.speed", "rad/s"), Signal("arm.heat", "K", 290.0, low=200.0)

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hilnode.row import Col
-from hilnode.timinglog import MachineSample, TimingLog, TimingLogError, TimingWriter, read
+from hilnode.shared.row import Col
+from hilnode.shared.timinglog import MachineSample, TimingLog, TimingLogError, TimingWriter, read
 
 META = {"period_ns": 1_000_000, "name": "bücker"}
 
@@ -227,7 +227,7 @@ def test_cut_at_every_byte(path: Path) -> None:
 def test_killed_writer_leaves_what_it_flushed(path: Path) -> None:
     program = (
         "import os, signal, sys, numpy as np\n"
-        "from hilnode.timinglog import TimingWriter\n"
+        "from hilnode.shared.timinglog import TimingWriter\n"
         "w = TimingWriter(sys.argv[1], {})\n"
         "w.append(np.arange(24).reshape(2, 12)); w.flush()\n"
         "w.append(np.arange(24).reshape(2, 12))\n"
@@ -364,7 +364,9 @@ def test_a_row_takes_a_fraction_of_its_size(path: Path) -> None:
 
 
 def test_import_brings_no_heavy_library() -> None:
-    program = "import hilnode.timinglog, sys; print(sorted({'numba', 'rich', 'scipy', 'pydantic'} & set(sys.modules)))"
+    program = (
+        "import hilnode.shared.timinglog, sys; print(sorted({'numba', 'rich', 'scipy', 'pydantic'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
 

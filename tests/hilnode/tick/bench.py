@@ -7,8 +7,8 @@
     assert bench.run() == Exit.ENDED
     assert bench.rows["y.0"][60] == 2.0 and bench.answers[refused].index == Answer.WRONG_STATE
 
-Everything is put together as in `hilnode/node.py`. The loop takes a fixed number of commands per lane and tick, so a
-lane that is filled up with commands that do nothing delivers each one at exactly the tick it was meant for.
+Everything is put together as in `hilnode/node/node.py`. The loop takes a fixed number of commands per lane and tick, so
+a lane that is filled up with commands that do nothing delivers each one at exactly the tick it was meant for.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from typing import Any
 import numpy as np
 
 from drivers import registry as driver_kinds
-from hilnode.assemble import Buffers, assemble
-from hilnode.config import Config, load, overlay
-from hilnode.control import Control, Word
-from hilnode.events import Happening, Teller
-from hilnode.lane import Lane
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.ring import LINE, Ring
-from hilnode.record import Record
-from hilnode.row import POSE, Col, Flag, Schema
+from hilnode.config.assemble import Buffers, assemble
+from hilnode.config.config import Config, load, overlay
+from hilnode.config.wiring import resolve
+from hilnode.core.struct import Struct
+from hilnode.shared.codes import COMMAND_WIDTH, EVENT_WIDTH, Event, Op
+from hilnode.shared.command_ring import CommandRing
+from hilnode.shared.control import Control, Word
+from hilnode.shared.events import Happening, Teller
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.ring import LINE, Ring
+from hilnode.shared.row import POSE, Col, Flag, Schema
 from hilnode.tick.commands import MOST
-from hilnode.tick.layout import COMMAND_WIDTH, EVENT_WIDTH, Event, Exit, L, Op
+from hilnode.tick.layout import Exit, L
 from hilnode.tick.loop import run
-from hilnode.wiring import resolve
 from plant import registry as plant_kinds
 from plant.abi import Plant, Task
 
@@ -86,7 +87,7 @@ class Bench:
         self.inboxes = {n: Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)) for n, d in drivers.items()}
         driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in drivers}
         self.outboxes = {n: Mailbox.create(f"{name}.out.{n}", channels=k) for n, k in driven.items() if k}
-        self.lane = Lane(f"{name}.commands")
+        self.lane = CommandRing(f"{name}.commands")
         self._rows = Ring.create(
             f"{name}.rows", capacity=max(64, self._keep + 1), width=self.schema.words, schema=self.schema.hash
         )
@@ -134,19 +135,19 @@ class Bench:
 
     def run(self, *, stop_after_s: float | None = None) -> Exit:
         """Run the loop to its end in this very thread; ask it to stop after so long, if it should not end by itself."""
-        orders = self._orders()
+        commands = self._commands()
         name = self.config.node.name
-        events = Ring.create(f"{name}.events", capacity=4096 + len(orders), width=EVENT_WIDTH)
-        schedule = Ring.create(f"{name}.schedule", capacity=16 + len(orders), width=COMMAND_WIDTH)
+        events = Ring.create(f"{name}.events", capacity=4096 + len(commands), width=EVENT_WIDTH)
+        schedule = Ring.create(f"{name}.schedule", capacity=16 + len(commands), width=COMMAND_WIDTH)
         self._open += [events, schedule]
         lanes = [self.lane.ring, schedule]
         buffers = Buffers(self.control.segment.address, self._rows, events, lanes, self.inboxes, self.outboxes)
         self.tick = assemble(self.config, self.wiring, self.schema, self.plant, buffers, last_tick=self.last_tick)
-        record = Record(self.tick)
+        record = Struct(self.tick)
         self._dry_run(record)
         reader = events.reader()
-        schedule.segment.words[LINE : LINE + orders.size] = orders.ravel()
-        schedule.segment.words[0] = len(orders)
+        schedule.segment.words[LINE : LINE + commands.size] = commands.ravel()
+        schedule.segment.words[0] = len(commands)
         stopper = threading.Timer(stop_after_s or 0.0, self.control.__setitem__, (Word.STOP, 1))
         if stop_after_s is not None:
             stopper.start()
@@ -158,18 +159,18 @@ class Bench:
         self.rows = self._read_rows()
         return reason
 
-    def _orders(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _commands(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Every command of the run, with as many idle ones between them as it takes."""
-        orders = np.zeros((MOST * (max(self._due, default=-1) + 1), COMMAND_WIDTH), np.int64)
-        orders[:, 0] = NOTHING
+        commands = np.zeros((MOST * (max(self._due, default=-1) + 1), COMMAND_WIDTH), np.int64)
+        commands[:, 0] = NOTHING
         for tick, due in self._due.items():
             for k, (op, index, ident, params) in enumerate(due):
-                row = orders[MOST * tick + k]
+                row = commands[MOST * tick + k]
                 row[:3] = op, index, ident
                 row[3 : 3 + len(params)] = np.array(params, float).view(np.int64)
-        return orders
+        return commands
 
-    def _dry_run(self, record: Record) -> None:
+    def _dry_run(self, record: Struct) -> None:
         """As the node does before it starts: leaves the devices at their safe values."""
         live = self.tick.live.i.copy()
         self.control[Word.STOP] = 1

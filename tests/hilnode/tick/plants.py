@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.record import I1, Record, viewer
-from hilnode.signals import Signal
+from hilnode.core.signals import Signal
+from hilnode.core.struct import I1, Struct, viewer
+from hilnode.shared.clock import now_ns
 from plant.abi import Plant, Task, step_function
 
 BROKEN = 101
@@ -103,7 +103,7 @@ def _spin(self, n, params, inputs, outputs, poses):  # type: ignore[no-untyped-d
 def _plant(
     name: str, dt: float, step: Any, channels: int, at: Sequence[int] = (), amount: int = 0, *, reset: Any = None
 ) -> Plant:
-    script = Record(Script(channels, np.array(at, np.int64), amount, np.zeros(1, np.int64)))
+    script = Struct(Script(channels, np.array(at, np.int64), amount, np.zeros(1, np.int64)))
     return Plant(
         name,
         dt,

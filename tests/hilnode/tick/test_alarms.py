@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilnode.row import State
-from hilnode.tick.layout import Cause, Event, Op
+from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.row import State
 
 from .bench import alarm, config, fault, stimulus, wire_out
 from .plants import pass_through

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hilnode.events import Happening
-from hilnode.tick.layout import Event
-from plant.collide.shapes import Sphere
-from plant.compile import compile_world
-from plant.machine import as_plant
-from plant.world import World
+from hilnode.shared.codes import Event
+from hilnode.shared.events import Happening
+from plant.collision.shape.shapes import Sphere
+from plant.engine.as_plant import as_plant
+from plant.engine.compile import compile_world
+from plant.world.world import World
 
 from .bench import Bench, config
 

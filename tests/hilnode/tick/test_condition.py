@@ -7,8 +7,8 @@ import math
 import numpy as np
 import scipy.signal
 
-from hilnode.row import Flag
-from hilnode.tick.layout import Op
+from hilnode.shared.codes import Op
+from hilnode.shared.row import Flag
 
 from .bench import config, stimulus, wire_in, wire_out
 from .plants import pass_through

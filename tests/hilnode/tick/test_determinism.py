@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
-from hilnode.row import Flag
-from hilnode.tick.layout import Op
+from hilnode.shared.codes import Op
+from hilnode.shared.row import Flag
 
 from .bench import Bench, alarm, config, fault, stimulus, wire_in, wire_out
 from .plants import pass_through

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from hilnode.limits import HISTORY, SLOTS
-from hilnode.row import Flag
+from hilnode.core.limits import HISTORY, SLOTS
+from hilnode.shared.codes import Answer, Op
+from hilnode.shared.row import Flag
 from hilnode.tick.faults import Kind
-from hilnode.tick.layout import Answer, Op
 
 from .bench import config, fault, stimulus, wire_out
 from .plants import losing, pass_through

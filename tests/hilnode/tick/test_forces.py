@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from hilnode.row import Flag
-from hilnode.tick.layout import Answer, L, Op
+from hilnode.shared.codes import Answer, Op
+from hilnode.shared.row import Flag
+from hilnode.tick.layout import L
 
 from .bench import alarm, config, stimulus, wire_in, wire_out
 from .plants import pass_through

@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.row import State
+from hilnode.shared.codes import Answer, Event, Op
+from hilnode.shared.row import State
 from hilnode.tick.faults import Kind
-from hilnode.tick.layout import Answer, Event, Exit, Op
+from hilnode.tick.layout import Exit
 from hilnode.tick.stimulus import Wave
 
 from .bench import alarm, config, stimulus, wire_in, wire_out

@@ -7,8 +7,9 @@ import time
 
 import numpy as np
 
-from hilnode.row import Flag, State
-from hilnode.tick.layout import Answer, Cause, Event, Exit, Op
+from hilnode.shared.codes import Answer, Cause, Event, Op
+from hilnode.shared.row import Flag, State
+from hilnode.tick.layout import Exit
 
 from .bench import MS, config, stimulus, wire_in, wire_out
 from .plants import pass_through

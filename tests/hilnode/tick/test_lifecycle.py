@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.control import Word
-from hilnode.row import Flag, State
-from hilnode.tick.layout import Answer, Cause, Event, Exit, L, Op
+from hilnode.shared.codes import Answer, Cause, Event, Op
+from hilnode.shared.control import Word
+from hilnode.shared.row import Flag, State
+from hilnode.tick.layout import Exit, L
 
 from .bench import alarm, config, stimulus, wire_out
 from .plants import BROKEN, counter, failing, losing, pass_through

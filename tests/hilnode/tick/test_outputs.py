@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hilnode.tick.layout import Op
+from hilnode.shared.codes import Op
 
 from .bench import Bench, config, stimulus, wire_in, wire_out
 from .plants import pass_through

@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.control import Word
-from hilnode.row import Flag, State
-from hilnode.tick.layout import Cause, Event, Exit, L, Op
+from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.control import Word
+from hilnode.shared.row import Flag, State
+from hilnode.tick.layout import Exit, L
 
 from .bench import MS, config, wire_out
 from .plants import burning

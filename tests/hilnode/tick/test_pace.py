@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.control import Word
-from hilnode.row import Flag, State
-from hilnode.tick.layout import Answer, Event, Exit, Op
+from hilnode.shared.codes import Answer, Event, Op
+from hilnode.shared.control import Word
+from hilnode.shared.row import Flag, State
+from hilnode.tick.layout import Exit
 
 from .bench import MS, config, stimulus, wire_out
 from .plants import counter, pass_through

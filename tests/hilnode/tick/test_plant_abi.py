@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import plant as plant_package
-from hilnode.record import F1, Record, viewer
-from hilnode.row import State
-from hilnode.signals import Signal
-from hilnode.tick.layout import Cause, Event, Op
+from hilnode.core.signals import Signal
+from hilnode.core.struct import F1, Struct, viewer
+from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.row import State
 from plant.abi import DIVERGED, Plant, Task, step_function
 
 from .bench import config, stimulus
@@ -105,7 +105,7 @@ def make(step: int, reset: int, memory: int, owner: object) -> Plant:
 
 
 def in_numba() -> Plant:
-    record = Record(Oscillator(np.array([0.5, 0.0]), 1e-3))
+    record = Struct(Oscillator(np.array([0.5, 0.0]), 1e-3))
     return make(_step.address, _reset.address, record.address, record)
 
 

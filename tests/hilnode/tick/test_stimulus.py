@@ -9,9 +9,9 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from hilnode.assemble import TABLE_ROOM
-from hilnode.limits import SLOTS
-from hilnode.tick.layout import Answer, Op
+from hilnode.config.assemble import TABLE_ROOM
+from hilnode.core.limits import SLOTS
+from hilnode.shared.codes import Answer, Op
 from hilnode.tick.stimulus import Wave
 
 from .bench import config, stimulus, wire_in

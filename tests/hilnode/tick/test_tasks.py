@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilnode.row import State
-from hilnode.tick.layout import Cause, Event
+from hilnode.shared.codes import Cause, Event
+from hilnode.shared.row import State
 
 from .bench import config, stimulus
 from .plants import BROKEN, counter, failing, pass_through, with_tasks

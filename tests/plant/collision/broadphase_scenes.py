@@ -1,17 +1,17 @@
-"""Scenes for the far phase: shapes of all kinds on bodies of all kinds, moved by hand."""
+"""Scenes for the broad phase: shapes of all kinds on bodies of all kinds, moved by hand."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.far.dynamic import find_pairs
-from plant.collide.far.model import STALE, Far, build_far, view_far
-from plant.collide.far.pairs import Pairs, new_pairs, view_pairs
-from plant.collide.model import Kind, Placed, Shapes, new_placed, view_placed, view_shapes
-from plant.collide.place import place_ground, place_shapes
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.broadphase.find_pairs import find_pairs
+from plant.collision.broadphase.model import STALE, Far, build_far, view_far
+from plant.collision.broadphase.pairs import Pairs, new_pairs, view_pairs
+from plant.collision.model import Kind, Placed, Shapes, new_placed, view_placed, view_shapes
+from plant.collision.transforms import place_ground, place_shapes
 from plant.model import BodyKind
 
 
@@ -73,7 +73,7 @@ class Scene:
         self.vel = np.zeros((len(self.pos), 6))
         self.asleep = np.zeros(len(self.pos), np.int64)
         self.placed: Placed = new_placed(len(self.shapes.kind))
-        self.records = [Record(self.shapes), Record(self.placed)]
+        self.records = [Struct(self.shapes), Struct(self.placed)]
         place_all(*self.addresses(), self.pos, self.rot)
         self.far: Far = build_far(
             self.shapes,
@@ -85,7 +85,7 @@ class Scene:
             room=self.room,
         )
         self.pairs: Pairs = new_pairs(self.listed)
-        self.records += [Record(self.far), Record(self.pairs)]
+        self.records += [Struct(self.far), Struct(self.pairs)]
 
     def addresses(self) -> list[int]:
         return [record.address for record in self.records]

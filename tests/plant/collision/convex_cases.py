@@ -10,14 +10,14 @@ from coal_peer import twin
 from mesh_scenes import empty_scene
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.gjk import new_convex_scratch
-from plant.collide.hull import build_hulls
-from plant.collide.model import Kind, Manifold, Placed, Shapes, new_manifold
-from plant.collide.near import call_pair, pair_table
-from plant.collide.scene import view_scene
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Hull, Sphere
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind, Manifold, Placed, Shapes, new_manifold
+from plant.collision.narrowphase.gjk import new_convex_scratch
+from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.scene import view_scene
+from plant.collision.shape.hull import build_hulls
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Hull, Sphere
 
 HULL = int(Kind.HULL)
 CONVEX = [Kind.SPHERE, Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE, Kind.HULL]
@@ -64,14 +64,14 @@ class Scene:
         )
         self.placed = Placed(np.array(pos, float), np.array(rot, float), np.zeros((n, 3)), np.zeros((n, 3)))
         self.out: Manifold = new_manifold()
-        self.records = [Record(x) for x in (self.content, self.placed, self.hulls, new_convex_scratch(), self.out)]
+        self.records = [Struct(x) for x in (self.content, self.placed, self.hulls, new_convex_scratch(), self.out)]
         self.address = [r.address for r in self.records]
 
     @cached_property
     def whole(self):
         """The scene as the engine has it; made when it is first asked for, as that compiles."""
         parts = {"shape": self.content, "placed": self.placed, "hull": self.hulls, "out": self.out}
-        return Record(empty_scene()._replace(table=pair_table([(Kind.HULL, Kind.HULL)]), **parts))
+        return Struct(empty_scene()._replace(table=pair_table([(Kind.HULL, Kind.HULL)]), **parts))
 
     def run(self, margin=0.01):
         pairs = len(self.content.kind) // 2

@@ -10,13 +10,13 @@ import numpy as np
 from coal_peer import grid_triangles
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide import model
-from plant.collide import scene as scenes
-from plant.collide.mesh import Meshes
-from plant.collide.near import call_pair, pair_table
-from plant.collide.scene import view_scene
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision import model
+from plant.collision import scene as scenes
+from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.scene import view_scene
+from plant.collision.shape.mesh import Meshes
 
 
 @kernel
@@ -54,16 +54,16 @@ class Scene:
         )
         self.placed, self.out = model.new_placed(n), model.new_manifold()
         self.placed.rot[:] = np.eye(3)
-        self.records = [Record(self.shape), Record(self.placed), Record(assets) if assets else None, Record(self.out)]
+        self.records = [Struct(self.shape), Struct(self.placed), Struct(assets) if assets else None, Struct(self.out)]
         self.assets, self.more = assets, more
         if assets:
             self.more |= {"mesh" if isinstance(assets, Meshes) else "field": assets}
 
     @cached_property
-    def whole(self) -> Record:
+    def whole(self) -> Struct:
         """The scene as the engine has it."""
         table = pair_table([(model.Kind(self.shape.kind[0]), model.Kind(self.shape.kind[1]))])
-        return Record(
+        return Struct(
             empty_scene()._replace(shape=self.shape, placed=self.placed, out=self.out, table=table, **self.more)
         )
 

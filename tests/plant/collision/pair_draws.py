@@ -20,12 +20,25 @@ from mesh_scenes import block, grid
 from pair_truth import balls, extents, faces, is_graph, signed_many
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.model import POINTS, Kind
-from plant.collide.near import call_pair, pair_table
-from plant.collide.scene import Placement, build_scene, view_scene
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import POINTS, Kind
+from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.scene import Placement, build_scene, view_scene
+from plant.collision.shape.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Field,
+    Hull,
+    Link,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+    Torus,
+)
 
 VARIANTS = {Kind.HULL: 24, Kind.PLANE: 1, Kind.MESH: 8, Kind.FIELD: 4}
 SMALL, LARGE = 0.02, 2.0  # [m] sizes
@@ -199,7 +212,7 @@ class Table:
         self.variants = len(one.shapes)
         shapes = [Placement(s, b, np.zeros(3), np.eye(3), 0) for b, s in enumerate(one.shapes + other.shapes)]
         n = len(shapes)
-        self.record = Record(
+        self.record = Struct(
             build_scene(
                 shapes,
                 np.zeros(n, np.int64),

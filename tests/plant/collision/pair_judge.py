@@ -13,7 +13,7 @@ from pair_draws import GROUND, Places, Points, Table, draw, family, random_turns
 from pair_truth import coal_distances, core_distances
 from scipy.optimize import minimize
 
-from plant.collide.model import Kind
+from plant.collision.model import Kind
 
 Pair = tuple[Kind, Kind]
 FEATURES = 1 << 20

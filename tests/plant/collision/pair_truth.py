@@ -20,9 +20,9 @@ import coal
 import numpy as np
 from coal_peer import field_mesh
 
-from hilnode.jit import inline, kernel
-from plant.collide.model import Kind
-from plant.collide.shapes import Field, Hull, Mesh, Shape
+from hilnode.core.jit import inline, kernel
+from plant.collision.model import Kind
+from plant.collision.shape.shapes import Field, Hull, Mesh, Shape
 
 SPHERE, CAPSULE, BOX, CYLINDER, CONE = (int(k) for k in (Kind.SPHERE, Kind.CAPSULE, Kind.BOX, Kind.CYLINDER, Kind.CONE))
 PLANE, TORUS, LINK = int(Kind.PLANE), int(Kind.TORUS), int(Kind.LINK)

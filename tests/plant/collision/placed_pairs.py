@@ -8,12 +8,12 @@ import coal
 import numpy as np
 from primitive_pairs import Found
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.model import POINTS
-from plant.collide.near import call_pair, pair_table
-from plant.collide.scene import Placement, build_scene, view_scene
-from plant.collide.shapes import Capsule, Field, Hull, Mesh, Shape, Sphere
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import POINTS
+from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.scene import Placement, build_scene, view_scene
+from plant.collision.shape.shapes import Capsule, Field, Hull, Mesh, Shape, Sphere
 
 
 @kernel
@@ -36,7 +36,7 @@ class Pair:
         at, eye, table = np.zeros((2, 3)), np.tile(np.eye(3), (2, 1, 1)), pair_table([(one.kind, other.kind)])
         kinds = np.zeros(2, np.int64)
         self.scene = build_scene(placements, kinds, at, eye, spare=0, joints=0, excluded=(), margin=0.01, table=table)
-        self.record = Record(self.scene)
+        self.record = Struct(self.scene)
 
     def run(self, pos: np.ndarray, rot: np.ndarray, margin: float = 0.0) -> list[Found]:
         """Manifolds for places [n, 2, 3] and turns [n, 2, 3, 3] of the two."""

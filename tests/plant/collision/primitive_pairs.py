@@ -11,11 +11,11 @@ import numpy as np
 from mesh_scenes import empty_scene
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.model import POINTS, Kind, Placed, Shapes, new_placed
-from plant.collide.near import call_pair, pair_table
-from plant.collide.scene import view_scene
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import POINTS, Kind, Placed, Shapes, new_placed
+from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.scene import view_scene
 
 
 class Body(NamedTuple):
@@ -65,7 +65,7 @@ def runner(first: Kind, second: Kind) -> Any:
 
     def run(pairs: Sequence[tuple[Body, Body]], margin: float = 0.0) -> list[Found]:
         shapes, placed = lay_down([body for two in pairs for body in two])
-        scene, function = Record(empty_scene()._replace(shape=shapes, placed=placed)), pair_table([(first, second)])
+        scene, function = Struct(empty_scene()._replace(shape=shapes, placed=placed)), pair_table([(first, second)])
         n = len(pairs)
         count, feature = np.zeros(n, np.int64), np.zeros((n, POINTS), np.int64)
         point, normal, depth = np.zeros((n, POINTS, 3)), np.zeros((n, POINTS, 3)), np.zeros((n, POINTS))

@@ -10,10 +10,23 @@ import numpy as np
 import pytest
 from mesh_scenes import block, grid
 
-from plant.collide.near import known_pairs
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
-from plant.compile import Engine
-from plant.world import World
+from plant.collision.narrowphase.table import known_pairs
+from plant.collision.shape.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Field,
+    Hull,
+    Link,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+    Torus,
+)
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 DT = 1.0 / 240.0  # [s] the step that games and training use: a fall of 2 m ends at 2.6 cm a step
 SPEED = 30.0  # [m/s] 12.5 cm a step, more than any body here is thick
@@ -155,7 +168,7 @@ def shots() -> list[Any]:
 
 @pytest.mark.parametrize(("kind", "wall"), shots())
 def test_a_fast_body_does_not_tunnel(kind: str, wall: Callable[[float], Shape]) -> None:
-    """100 bodies at 30 m/s, square to the wall and up to 60 degrees off, tumbling.
+    """100 bodies at 30 m/s, perpendicular to the wall and up to 60 degrees off, tumbling.
 
     A centre may dip below the surface by a quarter of the body's radius while the body is flung round its first
     corner to touch (by more than a radian in that one step), but no further.

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 import trimesh
-from far_scenes import make_shapes, place_all
+from broadphase_scenes import make_shapes, place_all
 from scipy.spatial.transform import Rotation
 
-from hilnode.record import Record
-from plant.collide.model import Kind, Placed, Shapes, new_placed
-from plant.collide.place import FAR_AWAY
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind, Placed, Shapes, new_placed
+from plant.collision.transforms import FAR_AWAY
 
 FINE = 160  # sections of a round solid: it is then short of the true one by 2e-4 of its radius
 
 
 def placed_at(shapes: Shapes, pos: np.ndarray, rot: np.ndarray) -> Placed:
     placed = new_placed(len(shapes.kind))
-    records = Record(shapes), Record(placed)
+    records = Struct(shapes), Struct(placed)
     place_all(records[0].address, records[1].address, pos, rot)
     return placed
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from worlds import G, advance, angle, centre, compiled, push, rows_of, spin, velocity, watched
 
-from plant.compile import Engine
+from plant.engine.compile import Engine
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 MASS, MOMENT = 2.0, 0.5
 
@@ -68,7 +68,7 @@ def test_a_motor_too_weak_for_its_load_is_driven_back_by_the_difference() -> Non
 
 
 def test_a_motor_pushes_both_its_bodies_oppositely() -> None:
-    """Free in space: momentum stays nought, and speeds go by inertia."""
+    """Free in space: momentum stays zero, and speeds go by inertia."""
     world = World(gravity=(0, 0, 0))
     world.body("stator", mass=1, inertia=(1, 1, 2.0))
     world.body("rotor", mass=1, inertia=(1, 1, 0.5))
@@ -189,7 +189,7 @@ def test_a_body_that_starts_beyond_a_limit_is_brought_back_gently() -> None:
 
 
 def test_a_body_brought_back_to_a_limit_stays_there() -> None:
-    """Restitution nought: the correction of a violation must leave no speed behind."""
+    """Restitution zero: the correction of a violation must leave no speed behind."""
     world = slider()
     world.limit("stop", "rail", axis="z", low=0.01, high=1.0)
     engine = advance(compiled(world), 0.2)

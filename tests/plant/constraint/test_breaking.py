@@ -24,9 +24,9 @@ from worlds import (
     watched,
 )
 
-from plant.compile import Engine, compile_world
+from plant.engine.compile import Engine, compile_world
 from plant.model import Bound, Status
-from plant.world import World
+from plant.world.world import World
 
 X, Y, Z = np.eye(3)
 MASS = 4.0

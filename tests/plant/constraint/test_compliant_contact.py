@@ -5,10 +5,11 @@ import pytest
 from smooth_cases import law_rebound
 from worlds import G, advance, box, centre, compiled, push, spin, velocity, watched
 
-from plant.compile import Engine, compile_world
-from plant.smooth import laws
-from plant.smooth.material import force_law, smooth_table
-from plant.world import World, WorldError
+from plant.contact_law import normal_force
+from plant.contact_law.material import force_law, smooth_table
+from plant.engine.compile import Engine, compile_world
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 Settings = dict[str, float]
 SOFT: dict[str, Settings] = {
@@ -80,7 +81,7 @@ def test_hertz_depth_from_materials() -> None:
 @pytest.mark.parametrize("speed", [0.1, 0.3, 1.0])
 def test_a_blow_leaves_what_the_law_leaves(law: str, speed: float) -> None:
     """Contacts of ten to forty steps, begun anywhere within a step: the restitution of the law integrated with small
-    steps, to 3 % where the force grows from nought, 0.05 where it begins with a jump that the step may miss."""
+    steps, to 3 % where the force grows from zero, 0.05 where it begins with a jump that the step may miss."""
     given = {**SOFT[law], "stiffness": SOFT[law]["stiffness"] / 10}
     truth = law_rebound(smooth_table([force_law(law, given)]), MASS, speed)
     jump = law in ("kelvin_voigt", "smc", "wang")
@@ -212,5 +213,5 @@ def test_a_world_refuses_what_a_law_refuses_and_names_the_materials() -> None:
         world.material("steel", "floor", law="spongy", stiffness=1e5)
     with pytest.raises(WorldError, match=r"no exponent.*friction"):
         world.material("steel", "floor", exponent=1.5)
-    world.material("steel", "floor", law="hunt_crossley", stiffness=1e6, hysteresis=laws.exact_hysteresis(0.4))
+    world.material("steel", "floor", law="hunt_crossley", stiffness=1e6, hysteresis=normal_force.exact_hysteresis(0.4))
     assert world.materials["floor", "steel"].law.hysteresis > 1.5 * (1 - 0.4)

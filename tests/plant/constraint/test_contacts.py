@@ -1,12 +1,12 @@
-"""Spheres, corner points and planes against Coulomb and Newton. Restitution is nought throughout."""
+"""Spheres, corner points and planes against Coulomb and Newton. Restitution is zero throughout."""
 
 import numpy as np
 import pytest
 from worlds import G, about, advance, box, centre, compiled, direction, push, rows_of, spin, velocity, watched
 
-from plant.compile import Engine
+from plant.engine.compile import Engine
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 SLOPE = 0.4  # [rad]
 

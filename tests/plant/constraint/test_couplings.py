@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 from worlds import G, about, advance, angle, attitude, centre, compiled, push, rows_of, spin, velocity
 
-from plant.compile import Engine, compile_world
+from plant.engine.compile import Engine, compile_world
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 X, Y, Z = np.eye(3)
 
@@ -103,7 +103,7 @@ def test_a_gear_passes_torque_on_through_its_ratio(ratio: float) -> None:
 
 
 def test_a_gear_in_a_floating_box_turns_the_box_against_its_wheels() -> None:
-    """A motor of torque T between the box and its first wheel, nothing else: the momentum stays nought, and with wheel
+    """A motor of torque T between the box and its first wheel, nothing else: the momentum stays zero, and with wheel
     speeds p, q = p / ratio against the box and box speed w, Lagrange's equations give constant accelerations.
     """
     ratio, apart, torque, seconds = -3.0, 0.2, 2.0, 0.5
@@ -329,7 +329,7 @@ def test_a_loaded_gear_has_not_slipped_after_a_hundred_thousand_steps(stepper: s
     ],
 )
 def test_bevel_gears_on_a_tumbling_carrier_do_not_slip(stepper: str) -> None:
-    """Axles square to each other on a body that tumbles at 8 rad/s: turns against the carrier, from the attitudes
+    """Perpendicular axles on a body that tumbles at 8 rad/s: turns against the carrier, from the attitudes
     alone, keep their ratio over twenty seconds; speeds against it do so to the order of the step.
     """
     ratio, tumble = -1.5, np.array([5.0, -4.0, 4.5])

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from plant.crank import LEAST_SLOPE, Crank, crank_of, reach
+from hilnode.core.jit import kernel
+from plant.constraint.cylinder_linkage import LEAST_SLOPE, Crank, crank_of, reach
 
 RNG = np.random.default_rng(4)
 
@@ -70,7 +70,7 @@ def test_without_a_crank_the_coordinate_is_the_length() -> None:
 
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_a_dead_centre_leaves_a_slope_to_divide_by(side: float) -> None:
-    """Pin, pin and hinge in one line: the lever is nought, and its sign is kept."""
+    """Pin, pin and hinge in one line: the lever is zero, and its sign is kept."""
     _, slope = _reach(1.0, 2.0, side * 1e-9, 0.0)
     assert slope == side * LEAST_SLOPE
 

@@ -21,11 +21,12 @@ from foundation_cases import (
 from scipy.integrate import solve_ivp
 from worlds import G, advance, angular_momentum, centre, direction, push, spin, velocity, watched
 
-from plant.collide.shapes import Sphere, Torus
-from plant.compile import Engine, Spare, compile_world
-from plant.live import take_in
+from plant.collision.shape.shapes import Sphere, Torus
+from plant.engine.compile import Engine, Spare, compile_world
+from plant.engine.live import take_in
 from plant.natural.builder import Options
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 STEPPERS = ["spook", "ali3p"]
 both = pytest.mark.parametrize("stepper", STEPPERS)

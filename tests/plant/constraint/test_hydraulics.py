@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from worlds import advance, centre, compiled, velocity, watched
 
-from plant.compile import Engine
-from plant.world import World, WorldError
+from plant.engine.compile import Engine
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 BORE, ROD, STROKE, MASS, BULK, LINES = 0.1, 0.06, 1.0, 2000.0, 1.4e9, 1e-3
 AREA_A = math.pi / 4 * BORE**2
@@ -54,7 +55,7 @@ def test_a_trapped_column_rings_at_its_natural_frequency(dt: float, most: float)
 
 
 def test_a_load_is_held_by_the_pressure_below_it() -> None:
-    """Shut valve, upright, both chambers well above nought: the pressures settle where they carry the weight."""
+    """Shut valve, upright, both chambers well above zero: the pressures settle where they carry the weight."""
     engine = halfway(compiled(press(9.80665, pressure=(60e5, 60e5))))
     advance(engine, 3.0)
     p = engine.content.data.chamber.pressure[0]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from worlds import about, advance, attitude, compiled, direction, point, push, spin, velocity
 
-from plant.compile import Engine
-from plant.world import World, conjugate, product
+from plant.engine.compile import Engine
+from plant.world.rotations import conjugate, product
+from plant.world.world import World
 
 AT = np.array([0.2, -0.1, 0.3])
 X, Y, Z = np.eye(3)
@@ -22,13 +23,13 @@ KINDS: dict[str, tuple[Build, tuple[int, ...], tuple[int, ...]]] = {
     "fixed": (lambda w, a, b: w.fixed("j", a, b, at=AT), (0, 1, 2, 3, 4, 5), ()),
     "planar": (lambda w, a, b: w.planar("j", a, b, at=AT, axis=Z), (2, 3, 4), (0, 1, 5)),
     "point_line": (lambda w, a, b: w.point_line("j", a, b, at=AT, axis=Z), (0, 1), (2, 3, 4, 5)),
-    # the frame's z is square to both axes; x is the axis of a, y that of b
+    # the frame's z is perpendicular to both axes; x is the axis of a, y that of b
     "universal": (lambda w, a, b: w.universal("j", a, b, at=AT, axis_a=X, axis_b=Y), (0, 1, 2, 5), (3, 4)),
 }
 
 
 def machine(kind: str, *, ground: bool, dt: float = 1e-3, at: tuple[float, ...] = (0, 0, 0)) -> Engine:
-    """A body on the ground or on another one, away from the origin and not square to the world."""
+    """A body on the ground or on another one, away from the origin and not aligned with the world axes."""
     world = World(gravity=(0, 0, 0))
     if not ground:
         world.body("a", mass=3, inertia=(0.4, 0.5, 0.6), pos=AT - (0.3, 0.1, 0.2), quat=(0.7, 0.1, -0.5, 0.2))
@@ -164,8 +165,8 @@ def test_a_locked_axis_holds(kind: str, axis: int) -> None:
 
 
 def test_universal_joint_passes_speed_on_with_cardan_error() -> None:
-    """Two shafts at an angle d: tan(out) = tan(in) cos(d), with the driving yoke's pin square to the shafts' plane at
-    in = 0.
+    """Two shafts at an angle d: tan(out) = tan(in) cos(d), the driving yoke's pin being perpendicular to the shafts'
+    plane at in = 0.
     """
     bend = np.radians(35)
     world = World(gravity=(0, 0, 0))
@@ -174,7 +175,7 @@ def test_universal_joint_passes_speed_on_with_cardan_error() -> None:
     world.body("out", mass=1, inertia=(0.02, 0.05, 0.05), pos=0.3 * out, quat=about((0, 0, 1), bend))
     world.hinge("bearing in", None, "in", at=(-0.5, 0, 0), axis=X)
     world.hinge("bearing out", None, "out", at=0.5 * out, axis=out)
-    # pin of `in` along z: square to both shafts; pin of `out` square to it and to the out shaft
+    # pin of `in` along z: perpendicular to both shafts; pin of `out` perpendicular to it and to the out shaft
     world.universal("cross", "in", "out", at=(0, 0, 0), axis_a=Z, axis_b=np.cross(Z, out))
     world.motor("drive", "bearing in", speed=3.0)
     engine = compiled(world, 5e-4)

@@ -5,9 +5,9 @@ import pytest
 from scipy.integrate import quad, solve_ivp
 from worlds import G, advance, angle, angular_momentum, centre, compiled, orders, push, rows_of, spin, velocity, watched
 
-from plant.compile import Engine
+from plant.engine.compile import Engine
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 MASS = 2.0
 
@@ -31,7 +31,7 @@ def pull(engine: Engine) -> float:
 
 
 def crossings(seen: np.ndarray, h: float) -> np.ndarray:
-    """Times at which the values rise through nought."""
+    """Times at which the values rise through zero."""
     k = np.flatnonzero((seen[:-1] < 0) & (seen[1:] >= 0))
     return (k - seen[k] / (seen[k + 1] - seen[k])) * h
 

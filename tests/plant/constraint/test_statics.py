@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from worlds import G, about, advance, compiled, push, reaction, watched
 
-from plant.compile import Engine
-from plant.world import World
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 
 def beam(dt: float = 1e-3, **options: float) -> Engine:

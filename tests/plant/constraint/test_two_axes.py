@@ -24,9 +24,9 @@ from worlds import (
     watched,
 )
 
-from plant.compile import Engine
+from plant.engine.compile import Engine
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 X, Y, Z = np.eye(3)
 
@@ -69,7 +69,7 @@ def test_the_two_angles_of_a_universal_joint_are_turns_about_its_axes_in_order(f
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_angles_of_a_universal_joint_are_unwound(axis: int) -> None:
-    """Motors turn one of them by 25 rad at 5 rad/s, and hold the other at 0.4 rad; it starts at nought."""
+    """Motors turn one of them by 25 rad at 5 rad/s, and hold the other at 0.4 rad; it starts at zero."""
     world = World(gravity=(0, 0, 0))
     world.body("b", inertia=(0.1, 0.1, 0.1))
     world.universal("j", None, "b", at=(0, 0, 0), axis_a=X, axis_b=Y)
@@ -87,7 +87,7 @@ OUT = np.array([np.cos(BEND), np.sin(BEND), 0.0])
 
 
 def cardan() -> World:
-    """Two shafts at an angle; the pin of the driving one is square to the plane of the shafts at the start."""
+    """Two shafts at an angle; the pin of the driving one is perpendicular to the plane of the shafts at the start."""
     world = World(gravity=(0, 0, 0))
     world.body("in", inertia=(0.02, 0.05, 0.05), pos=(-0.3, 0, 0))
     world.body("out", inertia=(0.02, 0.05, 0.05), pos=0.3 * OUT, quat=about((0, 0, 1), BEND))
@@ -226,7 +226,7 @@ def test_a_wheel_steers_and_rolls_on_its_own_axes() -> None:
 
 
 def test_a_steered_wheel_that_rolls_needs_its_gyroscopic_moment() -> None:
-    """Steered at a constant rate w while it rolls at s: the suspension bears I s w about the axis square to both."""
+    """Steered at a constant rate w while it rolls at s: the suspension bears I s w perpendicular to both."""
     rate, roll = 2.0, 30.0
     world = World(gravity=(0, 0, 0))
     world.body("wheel", mass=WHEEL, inertia=(0.4, 0.7, 0.4), spin=(0, roll, rate))

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from smooth_cases import FORCE_LAWS, ride, table
 
-from plant.smooth.bristle import contact_law
-from plant.smooth.model import Law, Response, Smooth, new_response
+from plant.contact_law.bristle import contact_law
+from plant.contact_law.model import Law, Response, Smooth, new_response
 
 BRISTLES = [Law.HUNT_CROSSLEY, Law.LANKARANI_NIKRAVESH, Law.KELVIN_VOIGT]
 GIVEN = {"bristle_stiffness": 2e4, "bristle_damping": 50.0, "stick_speed": 0.05, "strain": 0.9}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plant.smooth.foundation import foundation
-from plant.smooth.model import Bed, new_bed
+from plant.contact_law.foundation import foundation_force
+from plant.contact_law.model import FoundationForce, new_foundation_force
 
 K, LOSS, MU, SLOW = 3e8, 0.4, 0.3, 1e-6
 Vector = NDArray[np.float64]
@@ -40,18 +40,18 @@ def act(
     turn: Vector | None = None,
     height: float = 0.0,
     lever: Vector | None = None,
-) -> Bed:
+) -> FoundationForce:
     """The answer for a cap whose axis is turned."""
-    out, turn = new_bed(), np.eye(3) if turn is None else turn
+    out, turn = new_foundation_force(), np.eye(3) if turn is None else turn
     out.way[1] = turn[:, 0]
     tensors = (np.ascontiguousarray(turn @ j @ turn.T) for j in (cap.inertia, cap.patch))
     lever = np.zeros(3) if lever is None else lever
     n = np.ascontiguousarray(turn[:, 2])
-    foundation(K, LOSS, MU, SLOW, cap.volume, cap.area, n, *tensors, lever, height, velocity, spin, out)
+    foundation_force(K, LOSS, MU, SLOW, cap.volume, cap.area, n, *tensors, lever, height, velocity, spin, out)
     return out
 
 
-def sums(out: Bed) -> tuple[Vector, Vector]:
+def sums(out: FoundationForce) -> tuple[Vector, Vector]:
     """Force and torque."""
     return out.force[:3] @ out.way[:3], out.force[3:] @ out.way[3:]
 

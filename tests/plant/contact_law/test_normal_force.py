@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from smooth_cases import FORCE_LAWS, law_rebound, rebound, table
 
-from plant.smooth import laws
-from plant.smooth.laws import normal
-from plant.smooth.material import LawError, force_law
-from plant.smooth.model import Law
+from plant.contact_law import normal_force
+from plant.contact_law.material import LawError, force_law
+from plant.contact_law.model import Law
+from plant.contact_law.normal_force import normal
 
 SPEEDS = [0.1, 0.3, 1.0]
 MASS = 0.7
@@ -64,7 +64,7 @@ def test_hunt_crossley_has_its_restitution_where_it_is_valid(speed: float, resti
     p = table(Law.HUNT_CROSSLEY, restitution=restitution)
     seen = law_rebound(p, MASS, speed)
     assert seen == pytest.approx(restitution, rel=0.05)
-    assert seen == pytest.approx(laws.own_restitution(p.hysteresis[0]), rel=1e-5)
+    assert seen == pytest.approx(normal_force.own_restitution(p.hysteresis[0]), rel=1e-5)
 
 
 @pytest.mark.parametrize("law", [Law.HUNT_CROSSLEY, Law.LANKARANI_NIKRAVESH])
@@ -73,12 +73,12 @@ def test_hysteretic_laws_bounce_more_than_asked_for_where_they_are_not_valid(law
     p = table(law, restitution=restitution)
     seen = law_rebound(p, MASS, 0.5)
     assert seen > 1.2 * restitution
-    assert seen == pytest.approx(laws.own_restitution(p.hysteresis[0]), rel=1e-5)
+    assert seen == pytest.approx(normal_force.own_restitution(p.hysteresis[0]), rel=1e-5)
 
 
 @pytest.mark.parametrize("restitution", [0.1, 0.4, 0.7, 0.95])
 def test_exact_hysteresis_has_the_restitution_that_was_asked_for(restitution: float) -> None:
-    p = table(Law.HUNT_CROSSLEY, hysteresis=laws.exact_hysteresis(restitution), exponent=1.3)
+    p = table(Law.HUNT_CROSSLEY, hysteresis=normal_force.exact_hysteresis(restitution), exponent=1.3)
     assert law_rebound(p, MASS, 0.4) == pytest.approx(restitution, rel=1e-4)
 
 
@@ -116,13 +116,13 @@ def test_hertz_stiffness_is_that_of_johnson() -> None:
     e = 210e9 / (2 * (1 - 0.09))
     for radius, curve in ((0.02, 0.02), ((0.03, 0.06), 0.02)):
         depth = (9 * 100.0**2 / (16 * curve * e**2)) ** (1 / 3)
-        assert laws.hertz_stiffness(210e9, 0.3, radius) * depth**1.5 == pytest.approx(100.0)
-    rubber = laws.hertz_stiffness((210e9, 5e6), (0.3, 0.5), 0.02)
+        assert normal_force.hertz_stiffness(210e9, 0.3, radius) * depth**1.5 == pytest.approx(100.0)
+    rubber = normal_force.hertz_stiffness((210e9, 5e6), (0.3, 0.5), 0.02)
     assert rubber == pytest.approx(4 / 3 * 5e6 / 0.75 * math.sqrt(0.02), rel=1e-4)
     # Mindlin: the ratio of shear to normal stiffness is 2 (1 - v) / (2 - v)
-    shear = laws.mindlin_stiffness(210e9, 0.3, 0.02)
-    assert shear / (1.5 * laws.hertz_stiffness(210e9, 0.3, 0.02)) == pytest.approx(2 * 0.7 / 1.7)
-    given = force_law("smc", {"stiffness": laws.hertz_stiffness(210e9, 0.3, 0.02)})
+    shear = normal_force.mindlin_stiffness(210e9, 0.3, 0.02)
+    assert shear / (1.5 * normal_force.hertz_stiffness(210e9, 0.3, 0.02)) == pytest.approx(2 * 0.7 / 1.7)
+    given = force_law("smc", {"stiffness": normal_force.hertz_stiffness(210e9, 0.3, 0.02)})
     assert given.shear_stiffness == pytest.approx(shear)
 
 

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from hilnode.kinds import KindError
+from hilnode.core.registry import KindError
 from plant import registry
 
 STEP = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)

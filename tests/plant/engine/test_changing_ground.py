@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from worlds import advance, compiled
 
-from plant.collide.shapes import Field, Sphere
-from plant.compile import Engine
-from plant.live import set_heights
-from plant.world import World, WorldError
+from plant.collision.shape.shapes import Field, Sphere
+from plant.engine.compile import Engine
+from plant.engine.live import set_heights
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 
 def scene() -> Engine:

@@ -6,31 +6,31 @@ import math
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.collide.shapes import Plane, Sphere
-from plant.compile import Engine, compile_world
-from plant.crowd import AWAY, LOOKS, Crowd, build_crowd, reset_crowd, tend_crowd, upright
-from plant.kinds import BodyKind
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from plant.codes import BodyKind
+from plant.collision.shape.shapes import Plane, Sphere
+from plant.engine.compile import Engine, compile_world
+from plant.engine.proximity_pool import AWAY, LOOKS, ProximityPool, build_pool, reset_pool, tend_pool, upright
 from plant.model import view_engine
-from plant.restart import Start, restart, start_of
-from plant.world import World
+from plant.velocity.reset import Start, restart, start_of
+from plant.world.world import World
 
-_view_crowd, _view_start = viewer(Crowd), viewer(Start)
+_view_pool, _view_start = viewer(ProximityPool), viewer(Start)
 HALF = 0.25  # [m] radius of all objects
 NEAR = 0.5
 
 
 @kernel
-def _tend(engine, crowd):
-    tend_crowd(view_engine(engine), _view_crowd(crowd))
+def _tend(engine, pool):
+    tend_pool(view_engine(engine), _view_pool(pool))
 
 
 @kernel
-def _reset(engine, crowd, start):
+def _reset(engine, pool, start):
     e = view_engine(engine)
     restart(e, _view_start(start))
-    reset_crowd(e, _view_crowd(crowd))
+    reset_pool(e, _view_pool(pool))
 
 
 class Scene:
@@ -47,7 +47,7 @@ class Scene:
                 world.shape(f"spare{kind}{k}", Sphere(HALF), at=(0, 0, HALF))
         self.engine: Engine = compile_world(world, 1e-3, contacts=32)
         self.start = np.array([upright(4.0 + 2.0 * k, 0.0, 0.0, 0.3 * k) for k in range(count)])
-        self.crowd = build_crowd(
+        self.pool = build_pool(
             self.engine,
             poses=self.start,
             kinds=[k % 2 for k in range(count)],
@@ -56,9 +56,9 @@ class Scene:
             seekers=[("seeker", 0.5)],
             near=near,
         )
-        self.record = Record(self.crowd)
+        self.record = Struct(self.pool)
         self.state = self.engine.content.data.state
-        self.beginning = Record(start_of(self.engine.content.data))
+        self.beginning = Struct(start_of(self.engine.content.data))
 
     def step(self, count: int = 1) -> None:
         for _ in range(count):
@@ -75,7 +75,7 @@ class Scene:
         self.engine.content.data.status[3] = 0
 
     def takes_part(self) -> list[int]:
-        return [int(k) for k in np.flatnonzero(self.crowd.body >= 0)]
+        return [int(k) for k in np.flatnonzero(self.pool.body >= 0)]
 
     def kinds(self) -> np.ndarray:
         return self.engine.content.model.body.kind[[self.engine.index(n) for n in self.engine.names if n != "seeker"]]
@@ -86,8 +86,8 @@ def test_nobody_takes_part_at_first() -> None:
     assert (scene.kinds() == BodyKind.ABSENT).all()
     scene.step(5)
     assert scene.takes_part() == []
-    assert scene.crowd.told.tolist() == [0, 0]
-    assert (scene.crowd.pose == scene.start).all()
+    assert scene.pool.told.tolist() == [0, 0]
+    assert (scene.pool.pose == scene.start).all()
 
 
 def test_an_object_enters_where_it_stands_when_a_seeker_is_near() -> None:
@@ -101,11 +101,11 @@ def test_an_object_enters_where_it_stands_when_a_seeker_is_near() -> None:
     scene.seek(4.0 - math.sqrt(reach**2 - height**2) + 0.01)
     _tend(scene.engine.record.address, scene.record.address)
     assert scene.takes_part() == [0]
-    b = scene.crowd.body[0]
+    b = scene.pool.body[0]
     assert scene.engine.content.model.body.kind[b] == BodyKind.DYNAMIC
     assert scene.state.pos[b] == pytest.approx(scene.start[0, :3] + (0, 0, HALF))  # its centre of mass
     assert scene.state.quat[b] == pytest.approx(scene.start[0, 3:])
-    assert scene.crowd.told[0] == 1
+    assert scene.pool.told[0] == 1
     scene.step(300)
     assert scene.state.pos[b] == pytest.approx(scene.start[0, :3] + (0, 0, HALF), abs=2e-3)  # it stands on the floor
 
@@ -115,7 +115,7 @@ def test_it_leaves_when_far_and_at_rest_and_not_before() -> None:
     scene.seek(3.0)
     scene.step(50)
     assert scene.takes_part() == [0]
-    b = int(scene.crowd.body[0])
+    b = int(scene.pool.body[0])
     scene.seek(4.0 - 0.5 - 2 * HALF - 1.2 * NEAR)  # beyond `near`, not yet beyond AWAY times near
     assert AWAY > 1.2
     scene.step(50)
@@ -124,13 +124,13 @@ def test_it_leaves_when_far_and_at_rest_and_not_before() -> None:
     scene.state.vel[b, 0] = 1.0  # pushed: far from everybody, but it moves
     scene.step(20)
     assert scene.takes_part() == [0]
-    stamp, gone = int(scene.crowd.stamp[0]), scene.crowd.pose[0, 0]
+    stamp, gone = int(scene.pool.stamp[0]), scene.pool.pose[0, 0]
     assert gone > 4.0  # its pose is told while it moves
     scene.state.vel[b] = 0.0
     scene.step(1)
     assert scene.takes_part() == []
     assert scene.engine.content.model.body.kind[b] == BodyKind.ABSENT
-    assert scene.crowd.stamp[0] > stamp
+    assert scene.pool.stamp[0] > stamp
 
 
 def test_its_pose_is_kept_and_it_comes_back_there() -> None:
@@ -142,15 +142,15 @@ def test_its_pose_is_kept_and_it_comes_back_there() -> None:
         scene.state.vel[b] = 0.0
     scene.step(2)
     assert scene.takes_part() == []
-    left = scene.crowd.pose[0].copy()
+    left = scene.pool.pose[0].copy()
     assert left[0] > 4.2
     assert np.linalg.norm(left[3:]) == pytest.approx(1.0, abs=1e-9)
     scene.step(100)
-    assert (scene.crowd.pose[0] == left).all()  # nobody moves it while it is away
+    assert (scene.pool.pose[0] == left).all()  # nobody moves it while it is away
     scene.seek(left[0] - 1.0, left[1])
     _tend(scene.engine.record.address, scene.record.address)
     assert 0 in scene.takes_part()
-    b = scene.crowd.body[0]
+    b = scene.pool.body[0]
     assert np.linalg.norm(scene.state.pos[b] - left[:3]) == pytest.approx(HALF, abs=1e-9)
 
 
@@ -158,10 +158,10 @@ def test_no_spare_left_is_counted_and_nobody_is_lost() -> None:
     scene = Scene(6, spares=(1, 0), near=20.0)
     scene.step(1)
     assert scene.takes_part() == [0]  # kind 0: objects 0, 2 and 4; kind 1 has no spare at all
-    assert scene.crowd.told.tolist() == [1, 5]
+    assert scene.pool.told.tolist() == [1, 5]
     scene.step(1)
-    assert scene.crowd.told.tolist() == [1, 10]
-    assert (scene.crowd.pose[1:] == scene.start[1:]).all()
+    assert scene.pool.told.tolist() == [1, 10]
+    assert (scene.pool.pose[1:] == scene.start[1:]).all()
 
 
 def test_a_spare_serves_the_next_one() -> None:
@@ -191,7 +191,7 @@ def fingerprint(scene: Scene, steps: int) -> str:
     digest = hashlib.sha256()
     for _ in range(steps):
         scene.step()
-        digest.update(scene.state.pos.tobytes() + scene.state.vel.tobytes() + scene.crowd.pose.tobytes())
+        digest.update(scene.state.pos.tobytes() + scene.state.vel.tobytes() + scene.pool.pose.tobytes())
     return digest.hexdigest()
 
 
@@ -201,10 +201,10 @@ def test_reset_brings_everything_back_and_the_run_repeats_to_the_bit() -> None:
     for _ in range(3):
         scene.seek(2.6, speed=3.0)
         runs.append(fingerprint(scene, 1500))
-        assert not (scene.crowd.pose == scene.start).all()
+        assert not (scene.pool.pose == scene.start).all()
         scene.reset()
-        assert (scene.crowd.pose == scene.start).all()
+        assert (scene.pool.pose == scene.start).all()
         assert scene.takes_part() == []
         assert (scene.kinds() == BodyKind.ABSENT).all()
-        assert scene.crowd.told.tolist() == [0, 0]
+        assert scene.pool.told.tolist() == [0, 0]
     assert runs[0] == runs[1] == runs[2]

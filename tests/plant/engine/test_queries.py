@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from worlds import G, advance, compiled
 
-from plant.collide.shapes import Box, Mesh, Sphere
-from plant.compile import Engine, compile_world
-from plant.queries import collisions, contacts, overlap, ray, rays
-from plant.world import World
+from plant.collision.shape.shapes import Box, Mesh, Sphere
+from plant.engine.compile import Engine, compile_world
+from plant.engine.queries import collisions, contacts, overlap, ray, rays
+from plant.world.world import World
 
 DROP = 0.2
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
-from plant.compile import Engine, compile_world
-from plant.machine import as_plant
+from plant.engine.as_plant import as_plant
+from plant.engine.compile import Engine, compile_world
 from plant.natural.builder import Options
-from plant.world import World
+from plant.world.world import World
 
 G = 9.80665
 Y = (0.0, 1.0, 0.0)

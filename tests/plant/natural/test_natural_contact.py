@@ -19,9 +19,9 @@ from friction_cases import (
 )
 from mechanisms import natural
 
-from plant.collide.shapes import Box, Sphere
-from plant.compile import compile_world
-from plant.world import World
+from plant.collision.shape.shapes import Box, Sphere
+from plant.engine.compile import compile_world
+from plant.world.world import World
 
 
 def law_of_the_block(strain: float | None, start: float, dt: float = 2e-5) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +191,7 @@ STEPPERS = ["spook", "ali3p"]
 
 def on_slope(stepper: str, law: str, slope: float) -> tuple[float, np.ndarray, float]:
     """A box on a plane of friction 0.5 that is tilted by tan `slope`: its speed after a second; force of the ground on
-    it, down the slope and square to it; its weight."""
+    it, down the slope and perpendicular to it; its weight."""
     turned = np.arctan(slope)
     world = World(gravity=(9.80665 * np.sin(turned), 0, -9.80665 * np.cos(turned)))
     world.plane(material="floor")

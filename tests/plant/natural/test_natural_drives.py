@@ -5,13 +5,14 @@ import pytest
 from mechanisms import G, Y, back_to_the_start, bar, natural
 from scipy.integrate import solve_ivp
 
-from plant.collide.shapes import Sphere
-from plant.compile import Engine, Spare, compile_world
-from plant.live import remove_body, switch_body, switch_joint, take_in
-from plant.machine import as_plant
+from plant.collision.shape.shapes import Sphere
+from plant.engine.as_plant import as_plant
+from plant.engine.compile import Engine, Spare, compile_world
+from plant.engine.live import remove_body, switch_body, switch_joint, take_in
 from plant.model import Status
 from plant.natural.builder import Options
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 
 def arm(gravity: float = G) -> World:
@@ -90,7 +91,7 @@ def test_a_limit_sends_the_arm_back_by_its_restitution(stepper: str, restitution
     world.limit("stop", "pin", low=-1.0, high=0.1234, restitution=restitution)
     engine = compile_world(world, 1e-3, stepper=stepper)
     engine.content.data.state.vel[0] = (0, 0, -0.5 * 2, 0, 2, 0)
-    engine.content.data.status[Status.PLACED] = 0
+    engine.content.data.status[Status.POSES_VALID] = 0
     assert engine.step(50) == 0
     assert engine.content.data.state.vel[0, 4] == pytest.approx(2.0, rel=1e-6)
     assert engine.step(50) == 0
@@ -140,7 +141,7 @@ def test_a_spring_on_a_hinge_swings_with_its_period() -> None:
     world.spring_on("spring", "pin", stiffness=40.0, damping=0.0)
     engine = natural(world)
     engine.content.data.state.vel[0] = (0, 0, -0.5 * 0.2, 0, 0.2, 0)
-    engine.content.data.status[Status.PLACED] = 0
+    engine.content.data.status[Status.POSES_VALID] = 0
     period = 2 * np.pi * np.sqrt(MOMENT / 40.0)
     assert engine.step(round(period / 1e-3)) == 0
     assert angle(engine) == pytest.approx(0.0, abs=2e-3 * 0.2 * np.sqrt(MOMENT / 40.0) + 0.2 * 1e-3)
@@ -200,7 +201,7 @@ def test_a_joint_breaks_at_its_strength_and_the_rod_falls() -> None:
             break
     assert load + 3.0 * G == pytest.approx(60.0, abs=1.5)
     state.wrench[0] = 0.0
-    engine.content.data.status[Status.PLACED] = 0  # a jump of the force: accelerations are found anew
+    engine.content.data.status[Status.POSES_VALID] = 0  # a jump of the force: accelerations are found anew
     before, speed = state.pos[0, 2], state.vel[0, 2]
     assert engine.step(100) == 0
     assert state.pos[0, 2] - before == pytest.approx(0.1 * speed - 0.5 * G * 0.01, abs=1e-6)

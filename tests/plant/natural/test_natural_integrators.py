@@ -7,7 +7,8 @@ import pytest
 from mechanisms import FourBar, natural
 
 from plant.natural.integrators import Integrator, generalized_alpha, hht, newmark
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 FAST = 1e5  # frequency times step
 
@@ -26,7 +27,7 @@ def spectral_radius(method: Integrator, z: float) -> float:
 
 @pytest.mark.parametrize("radius", [0.0, 0.2, 0.5, 0.8, 1.0])
 def test_the_radius_is_what_is_left_of_a_fast_oscillation(radius: float) -> None:
-    """So one keeps everything, and nought kills: the text beside eq. 2.47 says the contrary."""
+    """So one keeps everything, and zero kills: the text beside eq. 2.47 says the contrary."""
     assert spectral_radius(generalized_alpha(radius), FAST) == pytest.approx(radius, abs=2e-3)
 
 

@@ -6,12 +6,13 @@ import pytest
 from mechanisms import FourBar, G, Y, back_to_the_start, bar, crank_turn, natural
 from scipy.integrate import solve_ivp
 
-from plant.collide.shapes import Sphere
-from plant.compile import compile_world
+from plant.collision.shape.shapes import Sphere
+from plant.engine.compile import compile_world
 from plant.natural.builder import Options
 from plant.natural.integrators import Integrator, generalized_alpha, newmark
 from plant.natural.model import Told
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 METHODS = [pytest.param(newmark(), id="trapezoidal"), pytest.param(generalized_alpha(0.8), id="generalized-alpha")]
 
@@ -76,7 +77,7 @@ def test_constraints_hold_after_projection(share: bool, own_mass: bool) -> None:
         assert engine.step(5) == 0
         assert report[Told.GAP] < 1e-8 * 2
         assert report[Told.GAP_RATE] < 1e-8 * 10
-        assert report[Told.GAP_BEND] < 1e-8 * 100
+        assert report[Told.GAP_ACCELERATION] < 1e-8 * 100
 
 
 def test_a_shared_and_a_written_mechanism_are_the_same() -> None:
@@ -120,7 +121,7 @@ def test_a_slider_crank_goes_through_its_singular_place(share: bool) -> None:
 
 
 def bricard(gravity: float = 9.81) -> World:
-    """Five bars of 1 m and the ground as the sixth, each hinge square to the next: by count it can not move; it does.
+    """Five bars of 1 m and the ground, each hinge perpendicular to the next: by count it is fixed, and it moves.
 
     The corners run along edges of a cube; each hinge lies along the third direction of its corner.
     """
@@ -173,7 +174,7 @@ def worst_gap(world: World, **options: object) -> float:
 
 
 def test_a_mass_ratio_of_1e5_converges_with_the_penalty_matrix_where_one_factor_does_not() -> None:
-    """A factor that is right for 100 t makes a blow of every bend of the light body's constraints."""
+    """A factor that is right for 100 t makes a blow of every curvature of the light body's constraints."""
     given = {"share": False, "firmness": 1e5}
     assert worst_gap(light_on_heavy(100.0), penalty="scalar", **given) > 1e-3
     assert worst_gap(light_on_heavy(100.0), penalty="matrix", **given) < 1e-6
@@ -181,7 +182,7 @@ def test_a_mass_ratio_of_1e5_converges_with_the_penalty_matrix_where_one_factor_
 
 
 def test_multipliers_from_the_linear_solve_bear_firmer_penalties_than_those_of_the_text() -> None:
-    """Eq. 2.59 takes for a missing force what is only the bend of a constraint over a correction."""
+    """Eq. 2.59 takes for a missing force what is only the curvature of a constraint along a correction."""
     given = {"share": False, "firmness": 1e7, "penalty": "scalar"}
     assert worst_gap(light_on_heavy(30.0), ahead=False, **given) > 1e-3
     assert worst_gap(light_on_heavy(30.0), ahead=True, **given) < 1e-6

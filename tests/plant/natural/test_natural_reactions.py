@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mechanisms import FourBar, G, Y, bar, natural
 
-from plant.collide.shapes import Box, Sphere
-from plant.compile import Engine, compile_world
-from plant.world import World
+from plant.collision.shape.shapes import Box, Sphere
+from plant.engine.compile import Engine, compile_world
+from plant.world.world import World
 
 
 def chain(world: World) -> World:

@@ -12,8 +12,9 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 from plant.model import Turning
-from plant.tree import Tree, TreeError, compile_tree, run_steps
-from plant.world import World, conjugate, product, rotated
+from plant.reduced.compile import Tree, TreeError, compile_tree, run_steps
+from plant.world.rotations import conjugate, product, rotated
+from plant.world.world import World
 
 G = 9.80665
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

@@ -13,10 +13,11 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 from worlds import G, about, rod
 
-from plant.compile import compile_world
+from plant.engine.compile import compile_world
 from plant.model import Turning
-from plant.tree import Tree, TreeError, compile_tree, run_steps
-from plant.world import World, rotated
+from plant.reduced.compile import Tree, TreeError, compile_tree, run_steps
+from plant.world.rotations import rotated
+from plant.world.world import World
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 INTEGRATORS = [("euler", 1), ("midpoint", 2), ("rk4", 4)]

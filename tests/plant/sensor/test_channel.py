@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.sensors import NOISE, WALK, Channel, build_sensors, normal, reset_sensors, sense, uniform, view_sensors
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.sensor.channel import (
+    NOISE,
+    WALK,
+    Channel,
+    build_sensors,
+    normal,
+    reset_sensors,
+    sense,
+    uniform,
+    view_sensors,
+)
 
 H = 1e-3
 
@@ -40,7 +50,7 @@ def _uniforms(seed, out):
 class Bench:
     def __init__(self, *channels: Channel, seed: int = 0) -> None:
         self.sensors = build_sensors(list(channels), seed)
-        self.record = Record(self.sensors)
+        self.record = Struct(self.sensors)
         self.width = 1 + max(max(c.source, c.target) for c in channels)
 
     def run(self, true, first: int = 0, h: float = H):

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.inertial import Imu, build_imus, read_imus, reset_imus, view_imus
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.sensor.imu import Imu, build_imus, read_imus, reset_imus, view_imus
 
 G = 9.80665
 H = 1e-3
@@ -27,7 +27,7 @@ def _reset(imus):
 class Bench:
     def __init__(self, *imus: Imu) -> None:
         self.imus = build_imus(list(imus))
-        self.record = Record(self.imus)
+        self.record = Struct(self.imus)
 
     def read(self, quat, vel):
         _read(self.record.address, DOWN, H, np.array([quat], float), np.array([vel], float))

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.collide.field import Fields
-from plant.collide.model import Kind
-from plant.collide.scene import Placement, build_scene
-from plant.collide.shapes import Field
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from plant.collision.model import Kind
+from plant.collision.narrowphase.field import Fields
+from plant.collision.scene import Placement, build_scene
+from plant.collision.shape.shapes import Field
 from plant.soil.bucket import Bucket
 from plant.soil.build import build_soil
 from plant.soil.flight import air_of, launch
@@ -125,7 +125,7 @@ class Plot:
         self.kind = kind
         self.soil = build_soil(scene, self.ground, kind, bucket or a_bucket(), **{"soil": [0], **soil})
         self.field = scene.field
-        self.record = Record(Site(self.soil, self.ground, self.field))
+        self.record = Struct(Site(self.soil, self.ground, self.field))
         self.address = self.record.address
         self.before = self.total()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from soil_cases import STILL, Plot, flat
 
-from plant.collide.shapes import Field
+from plant.collision.shape.shapes import Field
 from plant.soil.ground import NOWHERE
 from plant.soil.model import GONE, PATCHES
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from soil_cases import STILL, Plot, flat
 
-from plant.collide.shapes import Field
+from plant.collision.shape.shapes import Field
 from plant.soil.flight import LEFT
 from plant.soil.kind import SoilKind
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
 from plant.abi import TILE
-from plant.collide.scene import view_scene
-from plant.collide.shapes import Field, Sphere
+from plant.collision.scene import view_scene
+from plant.collision.shape.shapes import Field, Sphere
 from plant.soil.ground import BOTTOM, NOWHERE, Ground, build_ground, change_height, surface
-from plant.world import World
+from plant.world.world import World
 
 _view = viewer(Ground)
 
@@ -37,7 +37,7 @@ class Land:
         self.engine = world.compile(dt=0.001)
         scene = self.engine.content.scene
         self.ground = build_ground(scene, [0, 1])
-        self.records = Record(self.ground), Record(scene)
+        self.records = Struct(self.ground), Struct(scene)
         self.addresses = [r.address for r in self.records]
 
     def at(self, x: float, y: float) -> tuple[int, float, float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from soil_cases import Plot, flat, view_site
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.heap import normal_pair
 from plant.soil.kind import SoilKind
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from soil_cases import STILL, H, Plot, a_bucket, about_y, flat, view_site
 
-from hilnode.jit import kernel
+from hilnode.core.jit import kernel
 from plant.soil.flight import LEFT
 from plant.soil.kind import SoilKind
 from plant.soil.model import LANDINGS

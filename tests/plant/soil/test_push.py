@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from soil_cases import H, Plot, a_bucket, about_y, flat
 
-from plant.collide.shapes import Field
+from plant.collision.shape.shapes import Field
 from plant.soil.kind import SoilKind
 
 KIND = SoilKind(mu_dig=2e5, sigma_1=0.8, sigma_2=1.7, power_m=0.6, power_n=1.3, mu_cp=4e5, density=1e3)

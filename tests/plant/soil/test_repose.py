@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from soil_cases import Plot, flat, view_site
 
-from hilnode.jit import kernel
-from plant.collide.shapes import Field
+from hilnode.core.jit import kernel
+from plant.collision.shape.shapes import Field
 from plant.soil.kind import SoilKind
 from plant.soil.repose import steepest
 

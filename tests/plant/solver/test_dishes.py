@@ -17,9 +17,9 @@ import pytest
 from numpy.typing import NDArray
 from worlds import G, advance, centre, compiled, spin, velocity
 
-from plant.collide.shapes import Box, Cylinder
-from plant.compile import Engine
-from plant.world import World
+from plant.collision.shape.shapes import Box, Cylinder
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 MASSES = (0.5, 0.2, 0.4, 0.3)  # [kg] from the floor up

@@ -24,9 +24,9 @@ from worlds import (
     watched,
 )
 
-from plant.collide.shapes import Box
-from plant.compile import Engine
-from plant.world import World
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

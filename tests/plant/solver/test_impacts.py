@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from worlds import G, about, advance, angle, centre, compiled, joint_number, reaction, spin, velocity, watched
 
-from plant.collide.shapes import Box
-from plant.compile import Engine
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import Engine
 from plant.model import Status
-from plant.world import World
+from plant.world.world import World
 
 RADIUS, HEIGHT = 0.1, 1.0
 X, Y, Z = np.eye(3)

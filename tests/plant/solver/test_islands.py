@@ -1,4 +1,4 @@
-"""Islands, sleep, and changes to a running engine: who hangs together with whom, who is left alone, who comes and goes.
+"""Islands, sleep, and changes to a running engine: which bodies form an island, which sleep, which come and go.
 
 Expected motions are closed forms: a body that nothing holds falls by h^2 g n (n + 1) / 2 in n steps of h, one that is
 pushed over a plane is accelerated by F / m - mu g.
@@ -12,11 +12,12 @@ from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 from worlds import G, advance, box, centre, push, rod, spin, velocity
 
-from plant.collide.shapes import Box
-from plant.compile import Engine, Spare, compile_world
-from plant.live import remove_body, remove_joint, switch_body, switch_joint, take_in
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import Engine, Spare, compile_world
+from plant.engine.live import remove_body, remove_joint, switch_body, switch_joint, take_in
 from plant.model import Status
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 H = 1e-3
 

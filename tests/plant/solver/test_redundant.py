@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from worlds import G, advance, angle, centre, compiled, orders, push, reaction, rows_of, spin, velocity
 
-from plant.compile import Engine
+from plant.engine.compile import Engine
 from plant.model import Bound, Turning
-from plant.world import World, quaternion
+from plant.world.rotations import quaternion
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 
@@ -248,7 +249,7 @@ def leg_forces(engine: Engine, kind: str) -> Vector:
         return np.array([reaction(engine, f"leg {k}")[2 if k == 0 else 0] for k in range(4)])
     d, forces = engine.content.data, np.zeros(4)
     for k in rows_of(engine, Bound.CONTACT):
-        foot = np.argmin(np.linalg.norm(FEET - d.contact.point[d.bounded.of[k], :2], axis=1))
+        foot = np.argmin(np.linalg.norm(FEET - d.contact.point[d.bounded.source[k], :2], axis=1))
         forces[foot] += d.bounded.value[k] / engine.content.model.setup.h
     return forces
 

@@ -15,10 +15,10 @@ import pytest
 from scipy.optimize import lsq_linear
 from worlds import G, about, advance, box, centre, push, rows_of, velocity
 
-from plant.compile import Engine, compile_world
+from plant.engine.compile import Engine, compile_world
 from plant.model import Bound, Status
-from plant.newton import SHARE
-from plant.world import World
+from plant.solver.direct import SHARE
+from plant.world.world import World
 
 SOLVERS = ["direct", "iterative", "gradient", "split"]
 TANGENT, CONTACT = Bound.TANGENT, Bound.CONTACT
@@ -73,7 +73,7 @@ class Dense:
                 for body, g in ((m.joint.a[j], d.row.ga[j, i]), (m.joint.b[j], d.row.gb[j, i])):
                     if body >= 0:
                         row[body] += g
-                y, bend = m.joint.upsilon[j, i], 0.5 * h * d.row.curve[j, i]
+                y, bend = m.joint.upsilon[j, i], 0.5 * h * d.row.g_ddot[j, i]
                 right.append(-4 / h * y * d.row.error[j, i] + y * ((row * d.state.vel).sum() - bend) - bend)
                 rows.append(row.ravel())
                 sigma.append(m.joint.sigma[j, i])
@@ -206,7 +206,7 @@ def test_boxes_that_tumble_over_each_other_solve_their_complementarity_problems(
             problem.check(1e-4)
         states |= set(engine.content.data.bounded.state[: engine.content.data.bounded.count[0]].tolist())
     assert states == {-1, 0, 1}
-    assert engine.content.data.status[Status.HELPED] == 0
+    assert engine.content.data.status[Status.FALLBACKS] == 0
 
 
 def test_an_arm_with_motor_limit_and_contacts_solves_its_complementarity_problem() -> None:
@@ -219,7 +219,7 @@ def test_an_arm_with_motor_limit_and_contacts_solves_its_complementarity_problem
         problem.check(1e-8, scipys=1e-5)
         kinds |= set(problem.kind.tolist())
     assert kinds == {Bound.MOTOR, Bound.LIMIT, Bound.FRICTION, Bound.LOCK, Bound.CONTACT, Bound.TANGENT}
-    assert engine.content.data.status[Status.HELPED] == 0
+    assert engine.content.data.status[Status.FALLBACKS] == 0
 
 
 LOST = "contact rows are eliminated before the bodies: what their stiffness exceeds the masses by costs digits "
@@ -336,7 +336,7 @@ def test_the_other_solvers_agree_with_the_direct_one(world: Callable[[str], Engi
 def test_the_direct_solver_needs_no_help(build: Callable[[], Engine]) -> None:
     """Block pivoting ends by itself in ordinary scenes, whatever happens in them for a second."""
     engine = advance(build(), 1.0)
-    assert engine.content.data.status[Status.HELPED] == 0
+    assert engine.content.data.status[Status.FALLBACKS] == 0
     assert (engine.content.data.graph.solver[: engine.content.data.graph.islands[0]] == 0).all()
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from worlds import DOWN, G, about, advance, centre, compiled, direction, push, rows_of, velocity, watched
 
-from plant.collide.shapes import Box
-from plant.compile import Engine, compile_world
+from plant.collision.shape.shapes import Box
+from plant.engine.compile import Engine, compile_world
 from plant.model import Bound
-from plant.world import World
+from plant.world.world import World
 
 SIZE, MASS = 0.2, 1.0  # [m] [kg] of every box: 125 kg/m^3
 Place = tuple[float, float, float]
@@ -36,7 +36,7 @@ def normal_force_under(engine: Engine, body: str) -> float:
     d = engine.content.data
     b, total = engine.index(body), 0.0
     for k in rows_of(engine, Bound.CONTACT):
-        c = d.bounded.of[k]
+        c = d.bounded.source[k]
         if b in d.contact.body[c] and d.contact.point[c, 2] < d.state.pos[b, 2]:
             total += d.bounded.value[k]
     return float(total / engine.content.model.setup.h)

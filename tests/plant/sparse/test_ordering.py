@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import G, compiled
 
-from plant.compile import Engine
-from plant.ldl import Factor, factorise, new_factor, solve
-from plant.newton import SHARE
-from plant.order import Pattern, Sketch, analyse, begin, connect, lay_out, new_pattern, new_sketch
-from plant.world import World, rotated
+from plant.engine.compile import Engine
+from plant.solver.direct import SHARE
+from plant.sparse.block_ldl import Factor, factorise, new_factor, solve
+from plant.sparse.ordering import Pattern, Sketch, analyse, begin, connect, lay_out, new_pattern, new_sketch
+from plant.world.rotations import rotated
+from plant.world.world import World
 
 Graph = tuple[list[int], list[tuple[int, int]], list[int]]  # sizes, edges, rows (0 = a body)
 RIGID = 1e-10  # compliance of a rigid joint against the inverse masses that it holds
@@ -290,7 +291,7 @@ def dense_step(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
             for body, g in ((m.joint.a[j], d.row.ga[j, i]), (m.joint.b[j], d.row.gb[j, i])):
                 if body >= 0:
                     row[6 * body : 6 * body + 6] += g
-            y, bend = m.joint.upsilon[j, i], 0.5 * h * d.row.curve[j, i]
+            y, bend = m.joint.upsilon[j, i], 0.5 * h * d.row.g_ddot[j, i]
             right.append(-4 / h * y * d.row.error[j, i] + y * (row @ before.ravel() - bend) - bend)
             rows.append(row)
             sigma.append(m.joint.sigma[j, i] * soften)

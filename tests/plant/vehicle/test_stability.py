@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from plant.stability import energy_margin, outline
+from plant.vehicle.stability import energy_margin, outline
 
 RNG = np.random.default_rng(9)
 

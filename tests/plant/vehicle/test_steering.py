@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from plant.steering import ackermann, crab, pivot
+from plant.vehicle.steering import ackermann, crab, pivot
 
 
 def angles(steer, most, l, w):  # noqa: E741
@@ -80,7 +80,7 @@ def test_pivot_turns_about_the_origin() -> None:
     assert out[1] == pytest.approx(math.atan(1.4 / 1.0))
     assert out[0] == pytest.approx(math.atan(1.4 / -1.0))
     assert abs(out[4]) == pytest.approx(math.pi / 2)
-    # turning left, what a wheel rolls is square to its way from the origin
+    # turning left, what a wheel rolls is perpendicular to its way from the origin
     for k in range(5):
         heading = np.array([math.cos(out[k]), math.sin(out[k])])
         assert heading @ [l[k], -w[k]] == pytest.approx(0, abs=1e-12)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from worlds import about, advance, angle, centre, compiled, orders, push, spin, velocity
 
-from plant.compile import Engine
-from plant.world import World
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 Vector = NDArray[np.float64]
 MASS = np.array([0.04325, 0.00365, 0.02373, 0.00706, 0.07050, 0.00706, 0.05498])  # [kg]

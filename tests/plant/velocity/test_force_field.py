@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from worlds import advance, centre, compiled, velocity
 
-from plant.fields import force_field
-from plant.world import World
+from plant.velocity.force_field import force_field
+from plant.world.world import World
 
 
 @force_field

@@ -9,8 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from worlds import G, about, advance, centre, compiled, direction, orders, reaction, rod, watched
 
-from plant.compile import Engine
-from plant.world import World
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 Y = (0.0, 1.0, 0.0)
 

@@ -6,8 +6,8 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 from worlds import G, about, advance, angle, centre, compiled, direction, orders, reaction, rod, spin, watched
 
-from plant.compile import Engine
-from plant.world import World
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 Y = (0.0, 1.0, 0.0)
 

@@ -8,8 +8,8 @@ from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 from worlds import about, advance, angle, box, compiled
 
-from plant.compile import Engine
-from plant.world import World
+from plant.engine.compile import Engine
+from plant.world.world import World
 
 
 def machine(length: float = 1.0, mass: float = 1.0) -> World:

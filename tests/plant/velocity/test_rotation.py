@@ -8,8 +8,9 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 from worlds import advance, angular_momentum, attitude, compiled, orders, spin, watched
 
-from plant.compile import Engine
-from plant.world import World, conjugate, rotated
+from plant.engine.compile import Engine
+from plant.world.rotations import conjugate, rotated
+from plant.world.world import World
 
 MOMENTS = (1.0, 2.0, 2.5)
 

@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 
 from plant import registry
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Plane, Shape, Sphere, Torus
-from plant.scene import MOST_TRIANGLES, frames_of, scene_of
-from plant.world import World
+from plant.collision.shape.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Field,
+    Hull,
+    Link,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+    Torus,
+)
+from plant.visual.from_world import MOST_TRIANGLES, frames_of, scene_of
+from plant.world.world import World
 
 CUBE = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
 SIMPLE = {
@@ -99,7 +112,7 @@ def test_a_box_around_stands_where_the_surface_was():
     world = World()
     world.body("b")
     world.shape("b", Hull(CUBE), at=(5, 0, 0), quat=(0, 0, 0, 1))
-    from plant import scene as module
+    from plant.visual import from_world as module
 
     limit, module.MOST_TRIANGLES = module.MOST_TRIANGLES, 3
     try:
@@ -117,7 +130,7 @@ def test_every_body_of_a_machine_can_be_seen(kind):
 
 
 def test_shapes_that_collide_are_in_the_scene_of_the_plant():
-    from plant.machine import as_plant
+    from plant.engine.as_plant import as_plant
 
     world = World()
     world.plane()
@@ -144,7 +157,7 @@ def test_a_joint_is_a_frame_on_its_first_body():
 
 
 def test_joints_are_in_the_scene_of_the_plant():
-    from plant.machine import as_plant
+    from plant.engine.as_plant import as_plant
 
     world = World()
     world.solid("ball", Sphere(0.1), density=1000, pos=(0, 0, 1))

@@ -9,11 +9,12 @@ import pytest
 import trimesh
 from worlds import compiled
 
-from hilnode.record import Record
-from plant.collide.shapes import Box, Hull, Mesh, Sphere, mesh_from_file
-from plant.compile import compile_world
-from plant.spook import CONTACTS_FULL, FULL, MESHES_FULL, PAIRS_FULL
-from plant.world import World, WorldError
+from hilnode.core.struct import Struct
+from plant.collision.shape.shapes import Box, Hull, Mesh, Sphere, mesh_from_file
+from plant.engine.compile import compile_world
+from plant.velocity.step import CONTACTS_FULL, FULL, MESHES_FULL, PAIRS_FULL
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 VERTICES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.3, 0.3, 0.8]], float)
 TRIANGLES = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
@@ -181,7 +182,7 @@ def test_meshes_that_cross_along_too_many_triangles_say_so() -> None:
     small = engine.content._replace(
         scene=engine.content.scene._replace(crossing=work._replace(group=np.zeros(1, np.int64)))
     )
-    engine.record = Record(small)
+    engine.record = Struct(small)
     assert engine.step() == MESHES_FULL
     assert work.lost[0] > 0
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from worlds import compiled
 
-from plant.world import World, WorldError
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 NAN = math.nan
 
@@ -154,7 +155,7 @@ def balled() -> World:
 
 
 UNCHECKED: dict[str, Callable[[], object]] = {
-    "step of nought": lambda: compiled(arm(), 0.0),
+    "step of zero": lambda: compiled(arm(), 0.0),
     "negative step": lambda: compiled(arm(), -1e-3),
     "step not a number": lambda: compiled(arm(), NAN),
     "position not a number": lambda: compiled(arm(pos=(0, NAN, 0))),
@@ -171,7 +172,7 @@ UNCHECKED: dict[str, Callable[[], object]] = {
     "motor on an axis that is none": lambda: _with(hinged(), "motor", axis="w"),
     "turning motor on a ball joint": lambda: compiled(_with(balled(), "motor")),
     "negative coefficient of friction": lambda: compiled(_touching(friction=-0.5)),
-    "contact stiffness of nought": lambda: compiled(_touching(stiffness=0.0)),
+    "contact stiffness of zero": lambda: compiled(_touching(stiffness=0.0)),
     "universal with axes not square": lambda: arm().universal(
         "cross", None, "arm", at=(0, 0, 0), axis_a=(1, 0, 0), axis_b=(1, 1, 0)
     ),

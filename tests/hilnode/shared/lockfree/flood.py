@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from hilnode.clock import now_ns
-from hilnode.jit import kernel
-from hilnode.lockfree.atomics import copy_words, load_acquire, load_relaxed, store_relaxed, store_release
-from hilnode.lockfree.mailbox import SLOTS, Mailbox, put, take
-from hilnode.lockfree.ring import LINE, Ring, pull, push
+from hilnode.core.jit import kernel
+from hilnode.shared.clock import now_ns
+from hilnode.shared.lockfree.atomics import copy_words, load_acquire, load_relaxed, store_relaxed, store_release
+from hilnode.shared.lockfree.mailbox import SLOTS, Mailbox, put, take
+from hilnode.shared.lockfree.ring import LINE, Ring, pull, push
 
 RECEIVED, TORN, LAST = range(3)
 LOOK = 1000  # exchanges between two looks at the clock

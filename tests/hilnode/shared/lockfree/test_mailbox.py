@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from hilnode.lockfree.mailbox import SLOTS, Mailbox
-from hilnode.lockfree.ring import Ring
-from hilnode.lockfree.segment import SegmentMismatch
+from hilnode.shared.lockfree.mailbox import SLOTS, Mailbox
+from hilnode.shared.lockfree.ring import Ring
+from hilnode.shared.lockfree.segment import SegmentMismatch
 
 _numbers = itertools.count()
 

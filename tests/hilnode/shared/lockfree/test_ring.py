@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from hilnode.lockfree.ring import Ring, RingReader
-from hilnode.lockfree.segment import SegmentMismatch, SegmentMissing
+from hilnode.shared.lockfree.ring import Ring, RingReader
+from hilnode.shared.lockfree.segment import SegmentMismatch, SegmentMissing
 
 _numbers = itertools.count()
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from support import SHM, left_in_memory
 
-from hilnode.lockfree import segment
-from hilnode.lockfree.segment import (
+from hilnode.shared.lockfree import segment
+from hilnode.shared.lockfree.segment import (
     Segment,
     SegmentBusy,
     SegmentError,
@@ -32,7 +32,7 @@ HEAD = struct.Struct("<8q")  # magic, version, kind, schema, pid, bytes, two sha
 MAGIC = int.from_bytes(b"hilnode", "little")
 OWNER = """
     import sys, time
-    from hilnode.lockfree.segment import Segment
+    from hilnode.shared.lockfree.segment import Segment
     made = Segment.create(sys.argv[1], kind=7, words=16, schema=5, shape=(3, 4))
     made.words[:] = range(16)
     print("mine", flush=True)
@@ -148,7 +148,7 @@ def test_the_owner_dies_while_somebody_waits_for_the_name(name):
     """Many processes want the same name; exactly one has it at any time, and all get it in the end."""
     code = textwrap.dedent("""
         import os, sys, time
-        from hilnode.lockfree.segment import Segment, SegmentBusy
+        from hilnode.shared.lockfree.segment import Segment, SegmentBusy
         until = time.monotonic() + 30
         while time.monotonic() < until:
             try:

@@ -14,8 +14,8 @@ from typing import Any
 import flood
 import pytest
 
-from hilnode.lockfree.mailbox import Mailbox
-from hilnode.lockfree.ring import Ring
+from hilnode.shared.lockfree.mailbox import Mailbox
+from hilnode.shared.lockfree.ring import Ring
 
 SMALLEST = 16  # rows in a ring: the writer laps its readers all the time
 ENDLESS = 1 << 60

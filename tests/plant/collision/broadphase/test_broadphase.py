@@ -1,13 +1,13 @@
-"""The far phase against every two shapes tried by numpy, while everything moves, comes, goes and sleeps."""
+"""The broad phase against every two shapes tried by numpy, while everything moves, comes, goes and sleeps."""
 
 import numpy as np
 import pytest
-from far_scenes import Scene, make_shapes, random_scene
+from broadphase_scenes import Scene, make_shapes, random_scene
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from plant.collide.far.pairs import exclude
-from plant.collide.model import Kind
+from plant.collision.broadphase.pairs import exclude
+from plant.collision.model import Kind
 
 DT = 1e-3
 

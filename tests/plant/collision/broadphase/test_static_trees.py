@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.far.scenery import METHODS, build_scenery, query_scenery, ray_scenery, view_scenery
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.broadphase.static_tree import METHODS, build_scenery, query_scenery, ray_scenery, view_scenery
 
 
 @kernel
@@ -48,7 +48,7 @@ def overlapping(boxes: np.ndarray, box: np.ndarray) -> list[int]:
 def test_search_by_box(method, name):
     rng = np.random.default_rng(1)
     boxes = strewn(name, 600, rng)
-    tree = Record(build_scenery(boxes, np.arange(600), method))
+    tree = Struct(build_scenery(boxes, np.arange(600), method))
     found, seen = np.zeros(600, np.int64), 0
     for _ in range(200):
         around = boxes[rng.integers(600), :3] + rng.normal(size=3)
@@ -81,7 +81,7 @@ def test_search_along_a_ray(method, name):
     """coal tries the same rays against every box."""
     rng = np.random.default_rng(2)
     boxes = strewn(name, 300, rng)
-    tree = Record(build_scenery(boxes, np.arange(300), method))
+    tree = Struct(build_scenery(boxes, np.arange(300), method))
     found, seen = np.zeros(300, np.int64), 0
     for _ in range(20):
         a, b = rng.integers(300, size=2)
@@ -97,7 +97,7 @@ def test_search_along_a_ray(method, name):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_ray_along_an_axis_ends_where_it_should(method):
     boxes = strewn("grid", 400, np.random.default_rng(3))  # 10 x 10 x 4 unit cubes
-    tree = Record(build_scenery(boxes, np.arange(400), method))
+    tree = Struct(build_scenery(boxes, np.arange(400), method))
     found = np.zeros(400, np.int64)
     for far, expected in ((3.0, 3), (np.inf, 10), (0.5, 0)):
         assert ask_ray(tree.address, np.array([-0.75, 3.5, 2.5, 1.0, 0.0, 0.0]), far, found) == expected
@@ -112,7 +112,7 @@ def test_a_ray_along_an_axis_ends_where_it_should(method):
 @pytest.mark.parametrize("n", [0, 1, 2, 7])
 def test_small_scenes_and_short_lists(method, n):
     boxes = strewn("one place", n, np.random.default_rng(4))
-    tree = Record(build_scenery(boxes, np.arange(n), method))
+    tree = Struct(build_scenery(boxes, np.arange(n), method))
     for room in (0, 3, 8):
         found = np.full(room, -1)
         assert ask_box(tree.address, np.array([0.5] * 6), found) == n

@@ -7,7 +7,7 @@ import pytest
 from primitive_pairs import Body, Found, Kind, coal_distance, random_turn, runner
 from scipy.spatial.transform import Rotation
 
-from plant.collide.box_box import RELATIVE, RIM
+from plant.collision.narrowphase.box_box import RELATIVE, RIM
 
 EYE = np.eye(3)
 PLANE = Body(Kind.PLANE, ())

@@ -9,12 +9,12 @@ import pytest
 from convex_cases import CONVEX, Scene, best_push, coal_distances, random_pairs, random_shape
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from plant.collide.convex import MOST, convex_convex_from, convex_plane
-from plant.collide.gjk import view_convex_scratch
-from plant.collide.hull import view_hulls
-from plant.collide.model import POINTS, Kind, view_manifold, view_placed, view_shapes
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Hull, Plane, Sphere
+from hilnode.core.jit import kernel
+from plant.collision.model import POINTS, Kind, view_manifold, view_placed, view_shapes
+from plant.collision.narrowphase.convex import MOST, convex_convex_from, convex_plane
+from plant.collision.narrowphase.gjk import view_convex_scratch
+from plant.collision.shape.hull import view_hulls
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Hull, Plane, Sphere
 
 UPRIGHT = np.eye(3)
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))

@@ -7,7 +7,7 @@ import pytest
 from primitive_pairs import Body, Found, Kind, coal_distance, random_turn, runner
 from scipy.spatial.transform import Rotation
 
-from plant.collide.turned import BETTER
+from plant.collision.narrowphase.cylinder_plane import BETTER
 
 RUN = {kind: runner(kind, Kind.PLANE) for kind in (Kind.CYLINDER, Kind.CONE)}
 BOTH = pytest.mark.parametrize("kind", list(RUN), ids=lambda kind: kind.name.lower())

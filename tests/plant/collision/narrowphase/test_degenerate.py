@@ -19,8 +19,8 @@ from placed_pairs import Pair
 from primitive_pairs import Found
 from scipy.spatial.transform import Rotation
 
-from plant.collide.model import Kind
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Shape, Sphere, Torus
+from plant.collision.model import Kind
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Link, Mesh, Shape, Sphere, Torus
 
 CLOUD = np.random.default_rng(2).normal(size=(20, 3))
 

@@ -45,8 +45,8 @@ from pair_draws import Family, family, random_turns
 from pair_judge import TILT, Case, Judge, Pair
 from pair_truth import coal_distances
 
-from plant.collide.model import Kind
-from plant.collide.near import known_pairs
+from plant.collision.model import Kind
+from plant.collision.narrowphase.table import known_pairs
 
 FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000

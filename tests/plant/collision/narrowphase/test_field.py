@@ -10,10 +10,10 @@ from coal_peer import mesh_twin
 from mesh_scenes import Scene, grid, hills, random_turn
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from plant.collide import field as fields
-from plant.collide.field import FieldError, build_fields, view_fields
-from plant.collide.model import Kind
+from hilnode.core.jit import kernel
+from plant.collision.model import Kind
+from plant.collision.narrowphase import field as fields
+from plant.collision.narrowphase.field import FieldError, build_fields, view_fields
 
 HALF, N = 2.0, 17
 STEP = 2 * HALF / (N - 1)

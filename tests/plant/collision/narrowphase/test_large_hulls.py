@@ -8,8 +8,9 @@ from mesh_scenes import grid
 from placed_pairs import Pair
 from scipy.spatial.transform import Rotation
 
-from plant.collide.shapes import Field, Hull, Mesh
-from plant.world import World, WorldError
+from plant.collision.shape.shapes import Field, Hull, Mesh
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 
 def round_hull(corners: int) -> Hull:

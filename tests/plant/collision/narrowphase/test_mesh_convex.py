@@ -11,13 +11,13 @@ import trimesh
 from mesh_scenes import Scene, block, grid, random_turn
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.mesh import build_meshes, view_meshes
-from plant.collide.mesh_convex import convex_mesh
-from plant.collide.model import Kind, view_manifold, view_placed, view_shapes
-from plant.collide.solid import signed
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind, view_manifold, view_placed, view_shapes
+from plant.collision.narrowphase.mesh_convex import convex_mesh
+from plant.collision.shape.hull import build_hulls, view_hulls
+from plant.collision.shape.mesh import build_meshes, view_meshes
+from plant.collision.shape.solid import signed
 
 
 @kernel
@@ -36,7 +36,7 @@ def hull_of(points):
 
 
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
-NONE = Record(hull_of(CUBE))
+NONE = Struct(hull_of(CUBE))
 SOLIDS = [
     (Kind.BOX, [0.3, 0.4, 0.5], lambda: coal.Box(0.6, 0.8, 1.0)),
     (Kind.CYLINDER, [0.3, 0.4], lambda: coal.Cylinder(0.3, 0.8)),
@@ -64,7 +64,7 @@ def coal_hull(points):
 def test_signed_distance_is_that_of_coal(kind, size, theirs):
     """Outside: the distance of a tiny sphere. Inside: the depth of that sphere. The normal is the gradient."""
     rng, body, dot = np.random.default_rng(1), theirs(), coal.Sphere(1e-6)
-    faces = Record(hull_of(0.3 * CUBE))
+    faces = Struct(hull_of(0.3 * CUBE))
     given = np.array([*size, 0, 0][:4], float)
     for p in rng.uniform(-0.8, 0.8, (300, 3)):
         d, *g = signed_at(faces.address, int(kind), given, *p)
@@ -198,7 +198,7 @@ def test_box_corner_in_a_hollow_is_held_by_both_faces():
 
 def test_hull_of_a_box_touches_as_the_box():
     size = [0.3, 0.4, 0.5]
-    faces = Record(hull_of(CUBE * size))
+    faces = Struct(hull_of(CUBE * size))
     meshes = build_meshes([block(0.8, 0.7, 0.6)])
     box, hull = (Solid([k, Kind.MESH], [size, [1]], meshes) for k in (Kind.BOX, Kind.HULL))
     rng, seen = np.random.default_rng(4), 0
@@ -217,7 +217,7 @@ def test_hull_of_a_box_touches_as_the_box():
 
 LUMP = np.array([(0.1, 0, 0), (-0.1, 0.1, 0), (-0.1, -0.1, 0.02), (0, 0, 0.15), (0, 0.02, -0.1), (0.05, 0.1, 0.05)])
 LUMP -= 0.5 * (LUMP.min(0) + LUMP.max(0))
-LUMPS = Record(hull_of(LUMP))
+LUMPS = Struct(hull_of(LUMP))
 
 
 def coal_points(points):

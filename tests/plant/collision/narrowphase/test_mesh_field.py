@@ -9,10 +9,10 @@ import trimesh
 from coal_peer import mesh_twin, surface_distance
 from mesh_scenes import Scene, block, grid, hills, random_turn
 
-from plant.collide.crossing import new_crossing
-from plant.collide.field import build_fields
-from plant.collide.mesh import build_meshes
-from plant.collide.model import Kind
+from plant.collision.model import Kind
+from plant.collision.narrowphase.field import build_fields
+from plant.collision.narrowphase.surface_intersection import new_crossing
+from plant.collision.shape.mesh import build_meshes
 
 HALF, N = 2.0, 21
 STEP = 2 * HALF / (N - 1)

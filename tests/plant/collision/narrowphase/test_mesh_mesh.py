@@ -1,4 +1,4 @@
-"""Meshes against meshes. Truth: coal's and fcl's own trees of boxes, closed forms."""
+"""Meshes against meshes. Truth: coal's and fcl's own BVHs, closed forms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import trimesh
 from coal_peer import mesh_twin, surface_distance
 from mesh_scenes import Scene, block, grid, hills, random_turn
 
-from plant.collide.crossing import new_crossing
-from plant.collide.mesh import build_meshes
-from plant.collide.model import Kind
+from plant.collision.model import Kind
+from plant.collision.narrowphase.surface_intersection import new_crossing
+from plant.collision.shape.mesh import build_meshes
 
 
 class Pair(Scene):

@@ -1,4 +1,4 @@
-"""The near phase: the table of pairs, and what the engine makes of the contacts that it lists.
+"""The narrow phase: the table of pairs, and what the engine makes of the contacts that it lists.
 
 Every pair at random places is the subject of test_every_pair.py.
 """
@@ -19,11 +19,11 @@ from coal_peer import twin
 from mesh_scenes import block, grid, touch
 from scipy.spatial.transform import Rotation
 
-from hilnode.record import Record
-from plant.collide.model import POINTS, Kind
-from plant.collide.near import known_pairs, pair_table
-from plant.collide.scene import Placement, build_scene
-from plant.collide.shapes import (
+from hilnode.core.struct import Struct
+from plant.collision.model import POINTS, Kind
+from plant.collision.narrowphase.table import known_pairs, pair_table
+from plant.collision.scene import Placement, build_scene
+from plant.collision.shape.shapes import (
     Box,
     Capsule,
     Cone,
@@ -37,8 +37,9 @@ from plant.collide.shapes import (
     Sphere,
     Torus,
 )
-from plant.compile import Engine
-from plant.world import World, WorldError
+from plant.engine.compile import Engine
+from plant.world.checks import WorldError
+from plant.world.world import World
 
 G = 9.80665
 KNOWN = sorted(known_pairs())
@@ -95,7 +96,7 @@ class Two:
         made = build_scene(
             placements, kinds, at, eye, spare=0, joints=0, excluded=(), margin=0.01, table=pair_table([pair])
         )
-        self.scene, self.record = made, Record(made)
+        self.scene, self.record = made, Struct(made)
 
     def put(self, s: int, at: np.ndarray, turn: np.ndarray) -> None:
         self.scene.placed.pos[s], self.scene.placed.rot[s] = at, turn

@@ -8,8 +8,8 @@ from mesh_scenes import block, grid
 from placed_pairs import Pair
 from scipy.spatial.transform import Rotation
 
-from plant.collide.model import Kind
-from plant.collide.shapes import Box, Cone, Cylinder, Field, Hull, Mesh, Shape
+from plant.collision.model import Kind
+from plant.collision.shape.shapes import Box, Cone, Cylinder, Field, Hull, Mesh, Shape
 
 ROD = 0.1 * np.array([[x, y, 20 * z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 PEGS = [Box(0.2, 0.2, 4.0), Cylinder(0.1, 4.0), Hull(ROD)]  # along z, 0.1 to each side

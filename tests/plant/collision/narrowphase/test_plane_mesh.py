@@ -7,8 +7,8 @@ import pytest
 import trimesh
 from mesh_scenes import Scene, random_turn
 
-from plant.collide.mesh import build_meshes
-from plant.collide.model import POINTS, Kind
+from plant.collision.model import POINTS, Kind
+from plant.collision.shape.mesh import build_meshes
 
 
 def rough_ball():

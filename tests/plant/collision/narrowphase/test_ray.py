@@ -9,13 +9,13 @@ import trimesh
 from mesh_scenes import Scene, grid, hills, random_turn
 from numpy.polynomial import Polynomial
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide import ray
-from plant.collide.field import build_fields, view_fields
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.mesh import build_meshes, view_meshes
-from plant.collide.model import Kind, view_placed, view_shapes
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind, view_placed, view_shapes
+from plant.collision.narrowphase import ray
+from plant.collision.narrowphase.field import build_fields, view_fields
+from plant.collision.shape.hull import build_hulls, view_hulls
+from plant.collision.shape.mesh import build_meshes, view_meshes
 
 N, HALF = 17, 2.0
 POINTS = np.random.default_rng(1).normal(size=(30, 3)) * (0.5, 0.4, 0.3)
@@ -24,9 +24,9 @@ SURFACE = grid(N, HALF, hills)
 
 
 ASSETS = [
-    Record(build_hulls([POINTS])),
-    Record(build_meshes([SURFACE])),
-    Record(build_fields([(SURFACE[0][:, 2].reshape(N, N), 2 * HALF / (N - 1), 2 * HALF / (N - 1))])),
+    Struct(build_hulls([POINTS])),
+    Struct(build_meshes([SURFACE])),
+    Struct(build_fields([(SURFACE[0][:, 2].reshape(N, N), 2 * HALF / (N - 1), 2 * HALF / (N - 1))])),
 ]
 
 

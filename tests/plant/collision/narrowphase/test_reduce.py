@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide.model import POINTS, new_manifold, view_manifold
-from plant.collide.reduce import reduce
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import POINTS, new_manifold, view_manifold
+from plant.collision.narrowphase.reduce import reduce
 
 
 @kernel
@@ -28,7 +28,7 @@ def manifold(points, depth, normal=None):
 
 def reduced(points, depth, most, normal=None):
     out = manifold(points, depth, normal)
-    record = Record(out)
+    record = Struct(out)
     count = run(record.address, len(points), most)
     return out, count
 

@@ -15,9 +15,9 @@ from placed_pairs import Pair, field_mesh, in_coal
 from primitive_pairs import Found
 from scipy.spatial.transform import Rotation
 
-from plant.collide.model import Kind
-from plant.collide.ring import BETTER, PLACES
-from plant.collide.shapes import Field, Hull, Link, Mesh, Shape, Torus
+from plant.collision.model import Kind
+from plant.collision.narrowphase.ring import BETTER, PLACES
+from plant.collision.shape.shapes import Field, Hull, Link, Mesh, Shape, Torus
 
 RINGS = {"torus": Torus(0.12, 0.03), "link": Link(0.3, 0.08, 0.02)}
 MARGIN = 0.03

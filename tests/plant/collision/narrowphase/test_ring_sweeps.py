@@ -9,7 +9,7 @@ import pytest
 from primitive_pairs import Body, Found, Kind
 from ring_cases import KINDS, MARGIN, random_pair, rings, small_pair, walked_last
 
-from plant.collide.ring import BETTER
+from plant.collision.narrowphase.ring import BETTER
 
 AROUND = np.linspace(0, 1, 512, endpoint=False)
 CHUNK = 1000  # pairs at a time

@@ -10,7 +10,7 @@ from scipy.ndimage import minimum_filter1d
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from plant.collide.ring import BETTER, MINIMA
+from plant.collision.narrowphase.ring import BETTER, MINIMA
 
 EACH = pytest.mark.parametrize("kinds", KINDS, ids=lambda kinds: "_".join(k.name.lower() for k in kinds))
 PLANE = Body(Kind.PLANE, [])

@@ -12,12 +12,12 @@ import trimesh
 from coal_peer import mesh_twin
 from mesh_scenes import Scene, block, grid, hills
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide import mesh as meshes
-from plant.collide import wide
-from plant.collide.mesh import MeshError, build_meshes, view_meshes
-from plant.collide.node_pair import first_of, is_low
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.narrowphase.node_pair import first_of, is_low
+from plant.collision.shape import bvh8
+from plant.collision.shape import mesh as meshes
+from plant.collision.shape.mesh import MeshError, build_meshes, view_meshes
 
 SIZES = (1, 2, 7, 8, 9, 63, 64, 65, 513, 1200)
 
@@ -26,14 +26,14 @@ SIZES = (1, 2, 7, 8, 9, 63, 64, 65, 513, 1200)
 def found(address, m, x, y, z, reach, numbers):
     """Numbers of the triangles that a walk finds."""
     mesh, count = view_meshes(address), 0
-    level, node, waiting = mesh.wide_level[m, wide.LEVELS], 0, 1
-    bounds = wide.around((x - reach, y - reach, z - reach), (x + reach, y + reach, z + reach))
+    level, node, waiting = mesh.wide_level[m, bvh8.LEVELS], 0, 1
+    bounds = bvh8.around((x - reach, y - reach, z - reach), (x + reach, y + reach, z + reach))
     while True:
-        level, node, waiting, first, met = wide.next_leaf(mesh, m, level, node, waiting, bounds)
+        level, node, waiting, first, met = bvh8.next_leaf(mesh, m, level, node, waiting, bounds)
         if met == 0:
             return count
         while met != 0:
-            numbers[count] = first + wide.lowest(met)
+            numbers[count] = first + bvh8.lowest(met)
             met &= met - 1
             count += 1
 
@@ -68,7 +68,7 @@ def corners_of(made: meshes.Meshes, m: int) -> np.ndarray:
 def check_boxes(made: meshes.Meshes, m: int) -> None:
     """Every node's boxes hold the triangles of its branches, and are larger by no more than a rounding."""
     corners, run = corners_of(made, m), 1
-    for level in range(made.wide_level[m, wide.LEVELS]):
+    for level in range(made.wide_level[m, bvh8.LEVELS]):
         for branch in range(-(-len(corners) // run)):
             node, k = made.wide_level[m, level] + branch // 8, branch % 8
             box = made.wide[node].reshape(6, 8)[:, k].astype(float)
@@ -91,7 +91,7 @@ def test_boxes_hold_their_branches_and_hardly_more(offset):
 
 def test_boxes_hold_their_branches_after_a_refit():
     made = build_meshes([loose(n, n) for n in SIZES])
-    record = Record(made)
+    record = Struct(made)
     before = made.wide.copy()
     made.vertex[:] += np.random.default_rng(2).normal(0, 0.1, made.vertex.shape)
     for m in range(len(SIZES)):
@@ -112,9 +112,9 @@ def test_every_branch_is_a_branch_of_the_binary_tree(count):
     made = build_meshes([block(1, 1, 1), loose(count, 3)])
     begin, end = made.first_triangle[1:3]
     link = made.link[made.first_node[1] : made.first_node[2]]
-    last = made.link[link[:, meshes.SKIP] - 1]
+    last = made.link[link[:, meshes.SKIP_TO] - 1]
     spans = set(zip(link[:, meshes.FIRST], last[:, meshes.FIRST] + last[:, meshes.COUNT], strict=True))
-    for level in range(1, made.wide_level[1, wide.LEVELS]):
+    for level in range(1, made.wide_level[1, bvh8.LEVELS]):
         runs = np.arange(begin, end, 8**level)
         assert set(zip(runs, np.minimum(runs + 8**level, end), strict=True)) <= spans
 
@@ -134,15 +134,15 @@ def low_nodes(address, numbers):
 @pytest.mark.parametrize("count", [*SIZES, 4097])
 def test_low_nodes_of_the_binary_tree_are_the_leaves(count):
     """Walks down two binary trees end there and ask for all eight triangles at once."""
-    record, numbers = Record(build_meshes([loose(count, count)])), np.zeros(count, np.int64)
+    record, numbers = Struct(build_meshes([loose(count, count)])), np.zeros(count, np.int64)
     low = low_nodes(record.address, numbers)
-    assert sorted(numbers[:low]) == list(range(0, count, wide.WIDE))
+    assert sorted(numbers[:low]) == list(range(0, count, bvh8.WIDE))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1234.5])
 def test_walk_finds_the_triangles_whose_boxes_meet_in_their_order(offset):
     made = build_meshes([loose(n, n, offset) for n in SIZES])
-    record, rng, numbers, some = Record(made), np.random.default_rng(8), np.zeros(2000, np.int64), 0
+    record, rng, numbers, some = Struct(made), np.random.default_rng(8), np.zeros(2000, np.int64), 0
     for m in range(len(SIZES)):
         corners = corners_of(made, m)
         low, high = corners.min(axis=1), corners.max(axis=1)
@@ -160,18 +160,18 @@ def test_walk_finds_the_triangles_whose_boxes_meet_in_their_order(offset):
 
 def test_walk_finds_nothing_far_away_and_every_triangle_once_without_bounds():
     made = build_meshes([loose(100, 1)])
-    record, numbers = Record(made), np.zeros(2000, np.int64)
+    record, numbers = Struct(made), np.zeros(2000, np.int64)
     for c in (1e300, -1e300, np.inf, np.nan):
         assert found(record.address, 0, c, 0.0, 0.0, 0.1, numbers) == 0
     assert found(record.address, 0, 0.0, 0.0, 0.0, 1e300, numbers) == 100
 
 
 def test_levels_of_small_meshes_and_refusal_of_a_mesh_with_too_many():
-    _, table = wide.lay_out([1, 64, 65])
-    assert table[:, wide.LEVELS].tolist() == [1, 2, 3]
+    _, table = bvh8.lay_out([1, 64, 65])
+    assert table[:, bvh8.LEVELS].tolist() == [1, 2, 3]
     assert table[:, 0].tolist() == [0, 1, 1 + 8 + 1]
     assert table[2, 1:3].tolist() == [10 + 9, 10 + 9 + 2]
-    many = np.broadcast_to(np.arange(3), (wide.MOST + 1, 3))
+    many = np.broadcast_to(np.arange(3), (bvh8.MOST + 1, 3))
     with pytest.raises(MeshError, match="16777217 triangles; cut it into meshes of 16777216 at most"):
         build_meshes([(np.eye(3), many)])
 

@@ -10,10 +10,10 @@ from convex_cases import CONVEX, Scene, extent, random_shape
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from hilnode.jit import kernel
-from plant.collide.hull import build_hulls, view_hulls
-from plant.collide.model import Kind, view_placed, view_shapes
-from plant.collide.support import climb, support
+from hilnode.core.jit import kernel
+from plant.collision.model import Kind, view_placed, view_shapes
+from plant.collision.shape.hull import build_hulls, view_hulls
+from plant.collision.shape.support import climb, support
 
 CUBE = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
@@ -126,7 +126,7 @@ def test_climbing_finds_the_top_from_anywhere(many):
 
 
 def _hull(points):
-    from plant.collide.shapes import Hull
+    from plant.collision.shape.shapes import Hull
 
     return Hull(points)
 

@@ -1,6 +1,6 @@
 """Meshes: the tree, its refusals, and round shapes against them.
 
-Truth: trimesh's nearest points over all triangles, coal's distances to its own trees of boxes, closed forms.
+Truth: trimesh's nearest points over all triangles, coal's distances to its own BVHs, closed forms.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import trimesh
 from coal_peer import mesh_twin
 from mesh_scenes import Scene, block, grid, hills, random_turn
 
-from hilnode.jit import kernel
-from hilnode.record import Record
-from plant.collide import mesh as meshes
-from plant.collide import mesh_round
-from plant.collide.mesh import MeshError, build_meshes, view_meshes
-from plant.collide.model import Kind
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind
+from plant.collision.narrowphase import mesh_round
+from plant.collision.shape import mesh as meshes
+from plant.collision.shape.mesh import MeshError, build_meshes, view_meshes
 
 
 @kernel
@@ -89,7 +89,7 @@ def test_kinds_of_edges_of_a_box_and_of_an_open_sheet():
 def test_refit_equals_a_new_build():
     vertex, triangle = grid(20, 3.0, hills)
     made, record_of = build_meshes([(vertex, triangle)]), None
-    record_of = Record(made)
+    record_of = Struct(made)
     moved = vertex + np.random.default_rng(3).normal(0.0, 0.05, vertex.shape)
     made.vertex[:] = moved
     refit(record_of.address)
@@ -190,7 +190,7 @@ def test_sphere_has_the_distance_that_coal_finds():
 def test_nearest_is_that_of_trimesh():
     vertex, triangle = grid(24, 3.0, hills)
     made = build_meshes([(vertex, triangle)])
-    record_of = Record(made)
+    record_of = Struct(made)
     for p in np.random.default_rng(6).uniform(-4, 4, (200, 3)):
         t, _, x, y, z = nearest(record_of.address, *p)
         distance, _, _ = brute(vertex[triangle], p)

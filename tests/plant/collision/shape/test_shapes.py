@@ -9,8 +9,8 @@ import pytest
 import trimesh
 from scipy.integrate import quad
 
-from plant.collide.model import Kind
-from plant.collide.shapes import (
+from plant.collision.model import Kind
+from plant.collision.shape.shapes import (
     Box,
     Capsule,
     Cone,

@@ -13,13 +13,13 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 from scipy.spatial.transform import Rotation
 
-from hilnode.record import Record
-from plant.collide.hull import build_hulls
-from plant.collide.model import Kind
-from plant.collide.moments import APART, ENCLOSED, FOUND, TOO_MANY, UNKNOWN, Overlap
-from plant.collide.scene import Placement, build_scene
-from plant.collide.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere, Torus
-from plant.collide.volume import KNOWN, Volumes, build_volumes, overlap
+from hilnode.core.struct import Struct
+from plant.collision.model import Kind
+from plant.collision.scene import Placement, build_scene
+from plant.collision.shape.hull import build_hulls
+from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere, Torus
+from plant.collision.volume.moments import APART, ENCLOSED, FOUND, TOO_MANY, UNKNOWN, Overlap
+from plant.collision.volume.volume import KNOWN, Volumes, build_volumes, overlap
 
 EYE = np.eye(3)
 TABLE = np.zeros((len(Kind), len(Kind)), np.int64)
@@ -38,7 +38,7 @@ class Two:
         )
         self.scene.placed.pos[:] = 0.0  # frames at the origin, wherever the points of an asset lie
         self.volumes = build_volumes(self.scene.hull, [(first.kind, second.kind)])
-        self.records = Record(self.scene), Record(self.volumes)
+        self.records = Struct(self.scene), Struct(self.volumes)
 
     def put(self, s: int, at: Any, turn: Any = EYE) -> Two:
         self.scene.placed.pos[s], self.scene.placed.rot[s] = at, turn
@@ -514,7 +514,7 @@ def test_a_solid_too_large_for_the_room_says_so() -> None:
     two = Two(Hull(ball / np.linalg.norm(ball, axis=1)[:, None]), Plane())
     none = build_hulls([])
     volumes: Volumes = build_volumes(none, [(Kind.HULL, Kind.PLANE)])
-    two.volumes, two.records = volumes, (two.records[0], Record(volumes))
+    two.volumes, two.records = volumes, (two.records[0], Struct(volumes))
     v = two.ask()
     assert v.status[0] == TOO_MANY
     assert v.volume[0] == 0.0

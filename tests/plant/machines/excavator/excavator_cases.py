@@ -196,7 +196,9 @@ def wheel_loads(m: Masses, slope: float = 0.0, p: Parameters = P) -> Floats:
         rot = tilted(x[1], x[2])
         middle = hubs @ rot.T + np.array([0, 0, x[0]])
         force = p["tire.stiffness"] * (p["wheel.radius"] - middle[:, 2])
-        lean = rot[2, 1]  # a leaning wheel stands on its lower side: a tread with round edges, see plant/tires/contact
+        lean = rot[
+            2, 1
+        ]  # a leaning wheel stands on its lower side: a tread with round edges, see plant/vehicle/tires/contact
         middle[:, 1] += lean * (p["wheel.radius"] - p["wheel.width"] / 2 / math.hypot(lean, 0.25))
         return force, middle, m.at @ rot.T + np.array([0, 0, x[0]])
 

@@ -8,7 +8,7 @@ from excavator_cases import G, P, inside, masses, rig, settle
 from excavator_rig import Rig
 
 from plant.machines.excavator.cab import INPUTS
-from plant.tires.magic_formula import MagicFormula
+from plant.vehicle.tires.magic_formula import MagicFormula
 
 ARM = ("boom", "stick", "bucket", "swing")
 

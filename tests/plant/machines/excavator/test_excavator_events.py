@@ -96,8 +96,8 @@ def test_a_fence_that_stands_nearby_holds_nobody_up() -> None:
     for r in (alone, beside):
         r.hold(parking=1.0)
         r.run(1.0)
-    crowd = beside.plant.owner[1].content.crowd  # type: ignore[index]
-    crowd.pose[0, :2] = 4.5, 0.0  # before its blade
+    pool = beside.plant.owner[1].content.proximity_pool  # type: ignore[index]
+    pool.pose[0, :2] = 4.5, 0.0  # before its blade
     for r in (alone, beside):
         r.run(2.0)
     assert beside["objects"] >= 1.0
@@ -134,7 +134,7 @@ def test_in_the_air_it_says_so() -> None:
     standing = r["stability"]
     assert (r["flag.airborne"], r["flag.tipping"]) == (0.0, 0.0)
     r.state.pos[r.content.gauges.part, 2] += 0.5
-    r.engine.content.data.status[int(Status.PLACED)] = 0
+    r.engine.content.data.status[int(Status.POSES_VALID)] = 0
     r.lead(0.15, {})
     assert (r["flag.airborne"], r["stability"]) == (1.0, 0.0)
     r.lead(6.0, {})
@@ -203,11 +203,11 @@ def test_crowded_when_more_are_near_than_there_are_bodies_for() -> None:
     r = rig(objects=200)
     settle(r, 1.0)
     assert r["flag.crowded"] == 0.0
-    crowd = r.plant.owner[1].content.crowd  # type: ignore[index]
+    pool = r.plant.owner[1].content.proximity_pool  # type: ignore[index]
     rows = 0.65 * np.arange(-4, 5)
     spots = [(x, y) for x in (-4.2, 4.0, 6.2) for y in rows] + [(0.0, y) for y in (-3.5, -2.8, 2.8, 3.5)]
-    fences = np.flatnonzero(crowd.kind == 0)[: len(spots)]
-    crowd.pose[fences] = [(x, y, 0.0, 1.0, 0.0, 0.0, 0.0) for x, y in spots]
+    fences = np.flatnonzero(pool.kind == 0)[: len(spots)]
+    pool.pose[fences] = [(x, y, 0.0, 1.0, 0.0, 0.0, 0.0) for x, y in spots]
     r.run(0.05)
     assert r["flag.crowded"] == 1.0
     r.reset()

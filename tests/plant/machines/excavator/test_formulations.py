@@ -12,7 +12,7 @@ import pytest
 from excavator_rig import EYES, LOOK
 from work_cases import G, Work
 
-from drivers.phases import Phases
+from drivers.operator.phases import Phases
 
 SECONDS = 20.0
 JOINTS = ("boom", "stick", "bucket", "swing", "blade", "outriggers", "steer")

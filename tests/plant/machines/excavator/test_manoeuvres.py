@@ -7,9 +7,9 @@ import pytest
 from work_cases import G, Work
 
 from plant.machines.excavator.parameters import Parameters
-from plant.tires.contact import ROUND
-from plant.tires.magic_formula import MagicFormula
-from plant.tires.model import Tire
+from plant.vehicle.tires.contact import ROUND
+from plant.vehicle.tires.magic_formula import MagicFormula
+from plant.vehicle.tires.model import Tire
 
 P = Parameters()
 REACHED_OUT = {"boom": 31.5, "stick": -54.4, "bucket": -31.5}  # [deg] the teeth a metre above the ground

@@ -7,7 +7,7 @@ import pytest
 from excavator_cases import HOME, P, inside, masses, pins, rig, settle
 from excavator_rig import Rig
 
-from plant.crank import Crank
+from plant.constraint.cylinder_linkage import Crank
 from plant.machines.excavator.linkage import arm_at, lengths, ranges
 
 PARTS = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hilnode.config import load
-from hilnode.config_errors import ConfigError
-from hilnode.tables import FileTable
+from hilnode.config.config import load
+from hilnode.core.problems import ConfigError
+from hilnode.core.tables import FileTable
 from plant.machines.excavator.linkage import ranges
 from plant.machines.excavator.parameters import TABLE, UNITS, ParameterError, Parameters
 

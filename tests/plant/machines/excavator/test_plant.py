@@ -8,7 +8,7 @@ import pytest
 from excavator_cases import P, inside, rig
 from excavator_rig import Rig
 
-from plant.collide.model import Kind
+from plant.collision.model import Kind
 from plant.machines.excavator.parameters import ParameterError
 from plant.machines.excavator.plant import create
 from plant.machines.excavator.site import SPACING, Site, heights, objects
@@ -174,7 +174,7 @@ def test_objects_stand_on_the_ground() -> None:
 def test_spheres_hold_what_they_stand_for() -> None:
     """Nearness is told by spheres: objects lie within theirs, the machine within those of its seekers and `near`."""
     r = rig(objects=8)
-    crowd, shape = inside(r).crowd, r.engine.content.scene.shape
+    pool, shape = inside(r).proximity_pool, r.engine.content.scene.shape
     placed = r.engine.content.scene.placed
     body = r.engine.content.model.body
 
@@ -190,7 +190,7 @@ def test_spheres_hold_what_they_stand_for() -> None:
             for end in ends(s)
         )
         assert far <= radius
-        assert radius in crowd.radius
+        assert radius in pool.radius
     pos = r.engine.content.data.state.pos
     for s in np.flatnonzero(shape.body >= 0):
         name = r.engine.names[shape.body[s]]
@@ -199,8 +199,8 @@ def test_spheres_hold_what_they_stand_for() -> None:
         half = shape.size[s, 1] * placed.rot[s][:, 2] if shape.kind[s] == Kind.CAPSULE else np.zeros(3)
         for side in (-1.0, 1.0):
             end = placed.pos[s] + side * half
-            gaps = np.linalg.norm(pos[crowd.seeker] - end, axis=1) + shape.size[s, 0] - crowd.reach
-            assert gaps.min() < crowd.near, name
+            gaps = np.linalg.norm(pos[pool.seeker] - end, axis=1) + shape.size[s, 0] - pool.reach
+            assert gaps.min() < pool.near, name
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_a_fence_hit_by_the_blade(blade: float, gear: float, falls: bool) -> Non
     props, fence = r.plant.props, 0
     assert props is not None
     start = props.poses[fence].copy()
-    crowd = inside(r).crowd
-    crowd.pose[fence] = (4.5, 0.0, 0.0, math.cos(math.pi / 4), 0.0, 0.0, math.sin(math.pi / 4))  # across the way
+    pool = inside(r).proximity_pool
+    pool.pose[fence] = (4.5, 0.0, 0.0, math.cos(math.pi / 4), 0.0, 0.0, math.sin(math.pi / 4))  # across the way
     stamp = int(props.stamps[fence])
     assert r["objects"] == 0.0
     r.hold(drive=1.0, gear=gear)
@@ -251,7 +251,7 @@ def test_fences_and_resets_repeat_to_the_bit() -> None:
         for _ in range(50):
             r.step(100)
             most = max(most, r["objects"])
-            digest.update(r.outputs.tobytes() + r.poses.tobytes() + inside(r).crowd.pose.tobytes())
+            digest.update(r.outputs.tobytes() + r.poses.tobytes() + inside(r).proximity_pool.pose.tobytes())
         runs.append(digest.hexdigest())
         assert most >= 1.0
     assert runs[0] == runs[1]

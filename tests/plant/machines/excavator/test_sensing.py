@@ -68,7 +68,7 @@ def test_bias_and_gain(own: tuple[dict[str, np.ndarray], dict[str, np.ndarray]])
 
 
 def test_noise(own: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]) -> None:
-    """2000 readings: standard deviation within 6 %, mean within 3 sigma of nought, and white."""
+    """2000 readings: standard deviation within 6 %, mean within 3 sigma of zero, and white."""
     true, seen = own
     error = seen["tilt.pitch"] - true["tilt.pitch"]
     assert error.std() == pytest.approx(0.01, rel=0.06)
@@ -110,7 +110,7 @@ def test_default_errors_are_those_of_the_table() -> None:
         error = table[:, r._output[f"sensor.{name}"]] - table[:, r._output[name]]
         expected = math.hypot(errors["noise"], errors.get("quantum", 0.0) / math.sqrt(12))
         if name.endswith("_b") or (name.endswith("_a") and table[:, r._output[name]].mean() < 1e6):
-            continue  # no pressure below nought is shown: half of the noise is cut off
+            continue  # no pressure below zero is shown: half of the noise is cut off
         assert error.std() == pytest.approx(expected, rel=0.1), name
         drift = 5 * errors.get("walk", 0.0)
         assert error.mean() == pytest.approx(errors.get("bias", 0.0), abs=expected / 8 + drift), name

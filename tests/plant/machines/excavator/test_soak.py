@@ -7,7 +7,7 @@ import pytest
 from excavator_rig import CYCLE
 from work_cases import Work
 
-from drivers.phases import Phases
+from drivers.operator.phases import Phases
 
 LOST = 1e-6  # of the soil that was ever moved
 UPRIGHT = math.radians(30)  # where the machine itself warns: pressing its bucket down it lifts itself by less

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tire_rig import G, Rig, flat, slope, turned
 
-from plant.tires.model import Tire, Wheel, build_tires
+from plant.vehicle.tires.model import Tire, Wheel, build_tires
 
 TIRE = Tire(radius=0.5, width=0.3, stiffness=1e6, damping=2e4)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from plant.tires.composite_slip import CompositeSlip
-from plant.tires.fiala import Fiala
-from plant.tires.laws import LAWS, code_of, law_force, law_peaks
-from plant.tires.magic_formula import MagicFormula
-from plant.tires.model import COLUMNS, Tire
+from plant.vehicle.tires.composite_slip import CompositeSlip
+from plant.vehicle.tires.fiala import Fiala
+from plant.vehicle.tires.laws import LAWS, code_of, law_force, law_peaks
+from plant.vehicle.tires.magic_formula import MagicFormula
+from plant.vehicle.tires.model import COLUMNS, Tire
 
 F0, R = 4e4, 0.55
 EVERY = sorted(LAWS)

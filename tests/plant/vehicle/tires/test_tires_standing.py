@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tire_rig import G, Rig, machine, slope, turned
 
-from plant.tires.composite_slip import CompositeSlip
-from plant.tires.fiala import Fiala
-from plant.tires.magic_formula import MagicFormula
-from plant.tires.model import Tire, Wheel
+from plant.vehicle.tires.composite_slip import CompositeSlip
+from plant.vehicle.tires.fiala import Fiala
+from plant.vehicle.tires.magic_formula import MagicFormula
+from plant.vehicle.tires.model import Tire, Wheel
 
 LAWS = [MagicFormula(), Fiala(), CompositeSlip()]
 

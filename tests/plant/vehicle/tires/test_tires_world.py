@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.collide.shapes import Field
-from plant.compile import compile_world
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from plant.collision.shape.shapes import Field
+from plant.engine.compile import compile_world
 from plant.model import view_engine
 from plant.soil.ground import Ground, build_ground
 from plant.stages import call_stage
-from plant.tires.model import Tire, Wheel, build_tires, view_tires
-from plant.tires.step import tire_wrenches
-from plant.world import World
+from plant.vehicle.tires.model import Tire, Wheel, build_tires, view_tires
+from plant.vehicle.tires.step import tire_wrenches
+from plant.world.world import World
 
 G = 9.80665
 _ground = viewer(Ground)
@@ -52,7 +52,7 @@ class Truck:
         self.tires = build_tires([Wheel(n, tire) for n in numbers])
         self.numbers = np.array(numbers)
         self.ground = build_ground(self.engine.content.scene, [0])
-        self.records = Record(self.tires), Record(self.ground)
+        self.records = Struct(self.tires), Struct(self.ground)
 
     def run(self, seconds: float, torque: float = 0.0) -> None:
         addresses = [r.address for r in self.records]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hilnode.jit import kernel
-from hilnode.record import Record, viewer
-from plant.algebra import cross, rotate, turn
-from plant.collide.field import build_fields, view_fields
+from hilnode.core.jit import kernel
+from hilnode.core.struct import Struct, viewer
+from plant.collision.narrowphase.field import build_fields, view_fields
+from plant.numeric.algebra import cross, rotate, turn
 from plant.soil.ground import Ground
-from plant.tires.model import Wheel, build_tires, view_tires
-from plant.tires.step import tire_wrenches
+from plant.vehicle.tires.model import Wheel, build_tires, view_tires
+from plant.vehicle.tires.step import tire_wrenches
 
 G = 9.80665
 _ground = viewer(Ground)
@@ -82,7 +82,7 @@ class Rig:
             at=np.array([at for _, _, at in patches], float),
             stamp=np.zeros((n, 64), np.int64),
         )
-        self._records = Record(self.tires), Record(self.ground), Record(self.fields)
+        self._records = Struct(self.tires), Struct(self.ground), Struct(self.fields)
         self.addresses = [r.address for r in self._records]
 
     def look(self) -> np.ndarray:

@@ -1,0 +1,99 @@
+"""ARCHITECTURE.md and CONTRIBUTING.md name what is there: every path, every room, every function of the walk."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from doc_blocks import PAGES, TOP, blocks_of, prose_of
+
+PACKAGES = ("hilnode", "plant", "drivers", "bridge")
+FOLDERS = (*PACKAGES, "configs", "tests", "tools", "docs")
+ARCHITECTURE, CONTRIBUTING = TOP / "ARCHITECTURE.md", TOP / "CONTRIBUTING.md"
+MOVED = TOP / "docs" / "moved.md"
+PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./*-]*)`")
+PUBLIC = ("plant", "drivers", "bridge", "hilnode.core", "hilnode.config", "hilnode.node", "hilnode.shared")
+"""Rooms that documentation may import from."""
+
+
+@pytest.mark.parametrize("page", [ARCHITECTURE, CONTRIBUTING], ids=lambda page: page.stem)
+def test_every_path_is_there(page: Path) -> None:
+    named = PLACE.findall(page.read_text("utf-8"))
+    assert len(named) > 30
+    assert [place for place in named if not list(TOP.glob(place.rstrip("/")))] == []
+
+
+def test_no_room_is_left_out() -> None:
+    text = ARCHITECTURE.read_text("utf-8")
+    rooms = [
+        folder.relative_to(TOP).as_posix()
+        for package in PACKAGES
+        for folder in (TOP / package).iterdir()
+        if (folder / "__init__.py").exists()
+    ]
+    assert len(rooms) > 30
+    assert [room for room in rooms if not re.search(rf"\b{room}\b", text)] == []
+    assert [folder for folder in FOLDERS if not re.search(rf"`{folder}[/`]", text)] == []
+
+
+def test_architecture_is_one_page() -> None:
+    assert len(ARCHITECTURE.read_text("utf-8").splitlines()) <= 250
+
+
+def test_the_walk_of_a_value_goes_through_functions_that_exist() -> None:
+    hops = re.findall(r"^\| \d+ \| `([\w/.]+\.py)` \| `(\w+)` \|", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
+    assert len(hops) >= 10
+    for file, name in hops:
+        tree = ast.parse((TOP / file).read_text("utf-8"))
+        known = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert name in known, f"{file} has no {name}"
+
+
+def test_few_files_at_a_root_and_none_too_long() -> None:
+    count = {p: len([f for f in (TOP / p).glob("*.py") if f.name != "__init__.py"]) for p in PACKAGES}
+    assert count == {"plant": 6, "hilnode": 0, "drivers": 12, "bridge": 0}
+    files = [f for folder in (*PACKAGES, "tools") for f in (TOP / folder).rglob("*.py")]
+    assert [f.name for f in files if len(f.read_text("utf-8").splitlines()) > 500] == []
+
+
+def test_every_module_moved_to_where_the_page_says() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| `([\w.]+)` \|", MOVED.read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 250
+    for old, new in rows:
+        place = TOP / new.replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__init__.py").exists(), f"{old} -> {new}"
+
+
+def test_documentation_imports_from_the_rooms_only() -> None:
+    seen = 0
+    for page in PAGES:
+        for block in blocks_of(page):
+            if not block.info.startswith("python"):
+                continue
+            for node in ast.walk(ast.parse(block.text)):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+                    seen += 1
+                    assert node.module in PUBLIC, f"{block.place}: from {node.module} import ..."
+    assert seen > 10
+
+
+@pytest.mark.parametrize("room", [r for r in PUBLIC if r != "hilnode.shared"])
+def test_public_names_are_those_listed(room: str) -> None:
+    module = import_module(room)
+    typed = {  # what mypy is told beside the names that are looked up at run time
+        alias.name: node.module
+        for block in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8")))
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    assert sorted(typed) == module.__all__
+    for name, home in typed.items():
+        assert getattr(module, name) is getattr(import_module(home), name)
+    with pytest.raises(AttributeError, match=f"'{room}' has no attribute 'nothing'; public names: "):
+        module.nothing  # noqa: B018
+    assert f"`{room}`" in prose_of(ARCHITECTURE) or room.replace(".", "/") in prose_of(ARCHITECTURE)
