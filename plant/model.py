@@ -209,7 +209,7 @@ class State(NamedTuple):
     quat: F2  # [b, 4]
     vel: F2  # [b, 6] linear [m/s], angular [rad/s]
     wrench: F2  # [b, 6] force [N] and torque [N m] from outside, kept until changed
-    pull: F2  # [b, 6] the same of force fields, of this step
+    field_wrench: F2  # [b, 6] the same of force fields, of this step
     angle: F2  # [j, 2] free angle of a hinge, or the two of a universal joint, unwound [rad]
     asleep: I1  # [b] 1 = at rest with its island, left out of everything until something comes
     rested: F1  # [b] how long it has been slow [s]
@@ -237,7 +237,7 @@ class JointRows(NamedTuple):
     told: F2  # [j, ROWS] 1 = `rest` is that of this solve
     g_ddot: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
     force: F2  # [j, ROWS] reaction [N, N m], along the row
-    pull: F2  # [j, 3] linear reaction on b, world axes [N]
+    reaction: F2  # [j, 3] linear reaction on b, world axes [N]
     axes: F3  # [j, 3, 3] joint frame of a in world axes, by rows
     arm: F3  # [j, 2, 3] anchors from the centres of mass, world axes
     slide: F2  # [j, 3] b's anchor from a's, in joint axes

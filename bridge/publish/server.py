@@ -94,7 +94,7 @@ class Bridge:
         authenticator, node = self.authenticator, spec["node"]
         server = CommandServer(
             bound(self.context, self.keyring, zmq.ROUTER, "bridge.commands", spec["commands"]),
-            ask=lambda verb, given: call(node, verb, **given),
+            ask=lambda method, given: call(node, method, **given),
             local={
                 "schema": self.publisher.describe,
                 "scene": lambda: {"shapes": spec["scene"]},

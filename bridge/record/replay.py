@@ -209,5 +209,5 @@ class Replay:
         )
 
 
-def _not_here(verb: str, given: dict[str, Any]) -> Any:
-    raise NotAnswered(f"{verb}: this is a replay, there is no node to ask")
+def _not_here(method: str, given: dict[str, Any]) -> Any:
+    raise NotAnswered(f"{method}: this is a replay, there is no node to ask")

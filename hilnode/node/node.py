@@ -269,41 +269,29 @@ class Node(Operate):
 
     def _start_helpers(self) -> list[Child]:
         c, helpers = self.config, []
+
+        def start(module: str, spec: dict[str, Any], log: str, **options: Any) -> Child:
+            helpers.append(Child(module, spec, log=self._file(log), revive=True, **options))
+            return helpers[-1]
+
         if self.directory and c.log.timing:
-            helpers.append(
-                Child(
-                    "hilnode.node.timing_recorder",
-                    timing_recorder_spec(self),
-                    log=self._file("recorder.log"),
-                    revive=True,
-                    name="recorder",
-                )
-            )
+            start("hilnode.node.timing_recorder", timing_recorder_spec(self), "recorder.log", name="recorder")
         self.row_recorder: Child | None = None
         if self.directory and c.log.record:
-            spec = recorder_spec(self)
-            self.row_recorder = Child(
-                "bridge.record.row_recorder",
-                spec,
-                log=self._file("row_recorder.log"),
-                revive=True,
-                longest_wait=min(LONGEST_WAIT, c.log.ring_seconds * RECORDER_AWAY),
+            wait = min(LONGEST_WAIT, c.log.ring_seconds * RECORDER_AWAY)
+            self.row_recorder = start(
+                "bridge.record.row_recorder", recorder_spec(self), "row_recorder.log", longest_wait=wait
             )
-            helpers.append(self.row_recorder)
         self.bridge: Child | None = None
         if c.bridge.enabled:
-            log = self._file("bridge.log")
-            self.bridge = Child("bridge.publish.server", bridge_spec(self), log=log, revive=True, name="bridge")
-            helpers.append(self.bridge)
+            self.bridge = start("bridge.publish.server", bridge_spec(self), "bridge.log", name="bridge")
         if self.ecus and c.bridge.enabled:
-            log = self._file("ecu.log")
-            helpers.append(Child("bridge.ecu.server", ecu_spec(self), log=log, revive=True, name="ecu"))
+            start("bridge.ecu.server", ecu_spec(self), "ecu.log", name="ecu")
         if c.bridge.enabled and c.web.enabled:
             if refused := why_not(self):
                 self.notes.append(refused)
             else:
-                log = self._file("web.log")
-                helpers.append(Child("bridge.web.server", web_spec(self), log=log, revive=True, name="web"))
+                start("bridge.web.server", web_spec(self), "web.log", name="web")
         for child in helpers:
             self._opened.callback(self._end_helper, child)
         return helpers

@@ -95,13 +95,13 @@ class LocalRpc:
             return {"error": f"the node {self._node} belongs to another user"}
         try:
             call = json.loads(_line(caller))
-            verb, given = call["do"], dict(call["with"])
+            method, given = call["do"], dict(call["with"])
         except (ValueError, KeyError, TypeError) as error:
             return {"error": f"not a call: {error}"}
-        if verb not in self._methods:
-            return {"error": f"no command {verb!r}: {nearest(str(verb), list(self._methods))}"}
+        if method not in self._methods:
+            return {"error": f"no command {method!r}: {nearest(str(method), list(self._methods))}"}
         try:
-            return {"answer": self._methods[verb](**given)}
+            return {"answer": self._methods[method](**given)}
         except Exception as error:  # whatever it is, it is for the caller to know
             return {"error": str(error) or type(error).__name__}
 
@@ -113,13 +113,13 @@ def _line(end: socket.socket) -> bytes:
     return bytes(got)
 
 
-def call(node: str, verb: str, /, **given: Any) -> Any:
+def call(node: str, method: str, /, **given: Any) -> Any:
     """Ask a running node for something; `given` may have any names."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(ANSWERED_WITHIN)
         try:
             line.connect(_address(node))
-            line.sendall(json.dumps({"do": verb, "with": given}).encode() + b"\n")
+            line.sendall(json.dumps({"do": method, "with": given}).encode() + b"\n")
             answer = json.loads(_line(line))
         except (OSError, ValueError) as error:
             raise NotAnswered(f"the node {node} does not answer ({error}): is it running on this PC?") from error

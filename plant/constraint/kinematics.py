@@ -73,7 +73,7 @@ def load_bodies(e, h):
     for b in range(m.body.mass.size):
         if m.body.kind[b] != DYNAMIC or d.state.asleep[b] == 1:
             continue
-        v, w, f = d.state.vel[b], d.state.wrench[b], d.state.pull[b]
+        v, w, f = d.state.vel[b], d.state.wrench[b], d.state.field_wrench[b]
         p, i, mass = d.frame.momentum[b], d.frame.inertia[b], m.body.mass[b]
         p[0] = mass * v[0] + h * (mass * m.setup.gx + w[0] + f[0])
         p[1] = mass * v[1] + h * (mass * m.setup.gy + w[1] + f[1])

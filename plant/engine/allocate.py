@@ -61,7 +61,7 @@ def new_data(world: World, room: Room) -> model.Data:
                 "pos": (nb, 3),
                 "quat": (nb, 4),
                 "angle": (nj, 2),
-                **dict.fromkeys(("vel", "wrench", "pull"), (nb, 6)),
+                **dict.fromkeys(("vel", "wrench", "field_wrench"), (nb, 6)),
             },
             nb,
         ),
@@ -73,7 +73,7 @@ def new_data(world: World, room: Room) -> model.Data:
             {
                 **dict.fromkeys(("ga", "gb"), (nj, 6, 6)),
                 **dict.fromkeys(("error", "g_ddot", "force", "drive", "goal", "rest", "told"), (nj, 6)),
-                **dict.fromkeys(("pull", "slide", "spin_axis"), (nj, 3)),
+                **dict.fromkeys(("reaction", "slide", "spin_axis"), (nj, 3)),
                 "axes": (nj, 3, 3),
                 "arm": (nj, 2, 3),
             },

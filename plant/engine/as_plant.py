@@ -86,7 +86,7 @@ def _show(m, e, outputs, poses):
         elif kind == PRESSURE:
             outputs[k] = e.data.chamber.pressure[i >> 1, i & 1]
         else:
-            f = e.data.row.pull[i]
+            f = e.data.row.reaction[i]
             outputs[k] = math.sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2])
     for b in range(e.model.body.mass.size):
         q, com = e.data.state.quat[b], e.model.body.com[b]

@@ -175,7 +175,7 @@ def load_entities(e, n):
     for b in range(m.body.mass.size):
         if m.body.kind[b] != DYNAMIC:
             continue
-        mass, w, f, part = m.body.mass[b], state.wrench[b], state.pull[b], n.frame.part[b]
+        mass, w, f, part = m.body.mass[b], state.wrench[b], state.field_wrench[b], n.frame.part[b]
         fx, fy, fz = mass * m.setup.gx + w[0] + f[0], mass * m.setup.gy + w[1] + f[1], mass * m.setup.gz + w[2] + f[2]
         for k in range(4):
             x, s = n.frame.of[b, k], part[k, 0]

@@ -82,7 +82,7 @@ def _missing(e: model.Engine, n: natural.Natural) -> Array:
     out = np.zeros((len(m.body.mass), 6))
     gravity = np.array([m.setup.gx, m.setup.gy, m.setup.gz])
     for b in np.flatnonzero(m.body.kind == BodyKind.DYNAMIC).tolist():
-        out[b] = _wrench(e, n, b, n.frame.mass[b] @ n.entity.a[n.frame.of[b]]) - state.wrench[b] - state.pull[b]
+        out[b] = _wrench(e, n, b, n.frame.mass[b] @ n.entity.a[n.frame.of[b]]) - state.wrench[b] - state.field_wrench[b]
         out[b, :3] -= m.body.mass[b] * gravity
     _take_contacts(e, n, out)
     _take_springs(e, n, out)

@@ -43,7 +43,7 @@ from plant.natural.tangent import (
     split_rates,
     start_residual,
 )
-from plant.solver.direct import joint_pull
+from plant.solver.direct import joint_reaction
 from plant.stages import call_stage
 from plant.velocity.force_field import apply_fields
 from plant.velocity.position_projection import settle
@@ -437,7 +437,7 @@ def give_reactions(e, n):
         else:
             row.force[j, r.slot[i]] = -r.force[i]
     for j in range(joint.a.size):
-        joint_pull(e.model, e.data, j)
+        joint_reaction(e.model, e.data, j)
 
 
 @kernel

@@ -158,7 +158,7 @@ def _stiffen(e, j):
     """
     m, d, h = e.model, e.data, e.model.setup.h
     joint, row = m.joint, d.row
-    fx, fy, fz = row.pull[j, 0], row.pull[j, 1], row.pull[j, 2]
+    fx, fy, fz = row.reaction[j, 0], row.reaction[j, 1], row.reaction[j, 2]
     for side in range(2):
         body = joint.a[j] if side == 0 else joint.b[j]
         n = d.graph.body_node[body] if body >= 0 else -1
@@ -465,18 +465,18 @@ def finish_direct(e, i):
             j = c - bodies
             for k in range(d.pattern.size[n]):
                 d.row.force[j, k] = -d.x[n, k] / h
-            joint_pull(m, d, j)
+            joint_reaction(m, d, j)
         else:
             d.coupled.force[c - bodies - joints] = -d.x[n, 0] / h
 
 
 @kernel
-def joint_pull(m, d, j):
+def joint_reaction(m, d, j):
     """The linear reaction of joint `j` on its second body, as a vector."""
-    row, pull = d.row, d.row.pull[j]
-    pull[:] = 0.0
+    row, reaction = d.row, d.row.reaction[j]
+    reaction[:] = 0.0
     for i in range(6):
         axis = m.joint.axis[j, i]
         if axis >= 0 and (axis < 3 or axis == DISTANCE):
             for c in range(3):
-                pull[c] += row.force[j, i] * row.gb[j, i, c]
+                reaction[c] += row.force[j, i] * row.gb[j, i, c]

@@ -48,11 +48,11 @@ def _call_field(typing: Any, function: Any, bodies: Any, pos: Any, quat: Any, ve
 
 @kernel
 def apply_fields(e):
-    """Wrenches of all fields at the state of now, into `pull`."""
+    """Wrenches of all fields at the state of now, into `field_wrench`."""
     m, s = e.model, e.data.state
     if m.field.address.size == 0:
         return
-    s.pull[:] = 0.0
+    s.field_wrench[:] = 0.0
     for k in range(m.field.address.size):
         _call_field(
             m.field.address[k],
@@ -60,5 +60,5 @@ def apply_fields(e):
             s.pos.ctypes.data,
             s.quat.ctypes.data,
             s.vel.ctypes.data,
-            s.pull.ctypes.data,
+            s.field_wrench.ctypes.data,
         )

@@ -40,7 +40,7 @@ def restart(e, start):
     d.contact.old_count[0] = 0
     d.bounded.kept[:] = 0
     d.row.force[:] = 0.0
-    d.row.pull[:] = 0.0
+    d.row.reaction[:] = 0.0
     d.status[POSES_VALID] = 0
     s.asleep[:] = 0
     s.rested[:] = 0.0

@@ -213,5 +213,5 @@ def show(e, g, cab, d, tires, soil, hauling, pool, imus, out):
 def show_pulls(e, g, out):
     """Forces through the joints [N], as many as there are."""
     for k in range(g.pin.size):
-        f = e.data.row.pull[g.pin[k]]
+        f = e.data.row.reaction[g.pin[k]]
         out[g.first_pull + k] = math.sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2])

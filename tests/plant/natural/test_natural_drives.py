@@ -350,7 +350,7 @@ def test_a_reaction_of_a_joint_that_is_kept_apart_is_an_output() -> None:
     engine = natural(world, apart=("pin",))
     as_plant(engine, "machine", reactions=["pin"])
     assert engine.step(10) == 0
-    assert engine.content.data.row.pull[0] == pytest.approx([0, 0, 3.0 * G], abs=1e-5)
+    assert engine.content.data.row.reaction[0] == pytest.approx([0, 0, 3.0 * G], abs=1e-5)
     with pytest.raises(WorldError, match="apart"):
         as_plant(natural(world), "machine", reactions=["pin"])
     with pytest.raises(WorldError, match="pin"):
