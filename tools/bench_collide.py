@@ -39,8 +39,8 @@ from scipy.spatial.transform import Rotation
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.model import Kind
-from plant.collision.narrowphase.pairs.convexes import CLOSED_FORM
-from plant.collision.narrowphase.table import call_pair, known_pairs, pair_table
+from plant.collision.pairs.convexes import CLOSED_FORM
+from plant.collision.pairs.table import call_pair, known_pairs, pair_table
 from plant.collision.scene import Placement, Scene, build_scene, view_scene
 from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Field, Hull, Mesh, Plane, Shape, Sphere
 

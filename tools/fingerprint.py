@@ -38,7 +38,7 @@ from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct, viewer
 from plant.abi import Plant
 from plant.collision.model import POINTS, Kind
-from plant.collision.narrowphase.table import call_pair, known_pairs, pair_table
+from plant.collision.pairs.table import call_pair, known_pairs, pair_table
 from plant.collision.scene import Placement, build_scene, view_scene
 from plant.collision.shape.shapes import (
     Box,

@@ -62,7 +62,7 @@ def warm_engine(stepper: str) -> None:
 def warm_pairs(family: str) -> None:
     """The pairs of shapes that few worlds have, but many tests: two workers would compile them side by side."""
     from plant.collision.model import Kind
-    from plant.collision.narrowphase.table import known_pairs, pair_table
+    from plant.collision.pairs.table import known_pairs, pair_table
 
     rings, surfaces = {Kind.TORUS, Kind.LINK}, {Kind.MESH, Kind.FIELD}
 

@@ -5,7 +5,8 @@ scene.py          all shapes of a world, with what the phases keep between steps
 transforms.py     places and AABBs of shapes in the world
 shape/            user-facing shapes, mass properties, support functions, the BVH of a mesh
 broadphase/       which pairs of shapes may touch
-narrowphase/      contact points of a pair; `table` lists the pairs, one file per family of shapes beside it
+narrowphase/      contact points of a pair: geometry, one file for each method
+pairs/            the table of kernels, one for each pair of kinds of shapes
 volume/           volumes of overlap
 contact_list.py   the contacts of a step
 cast.py           rays against the scene

@@ -15,7 +15,7 @@ from hilnode.core.jit import inline, kernel
 from hilnode.core.struct import address_of
 from plant.collision.broadphase.find_pairs import find_pairs
 from plant.collision.narrowphase.reduce import reduce
-from plant.collision.narrowphase.table import call_pair
+from plant.collision.pairs.table import call_pair
 from plant.collision.transforms import place_shapes
 from plant.collision.volume.moments import keep_region, mean_depth
 from plant.collision.volume.volume import overlap, view_volumes

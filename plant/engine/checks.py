@@ -10,7 +10,7 @@ import numpy as np
 from hilnode.core.signals import nearest
 from plant.codes import Solver, Stepper
 from plant.collision.model import Kind
-from plant.collision.narrowphase.table import known_pairs
+from plant.collision.pairs.table import known_pairs
 from plant.collision.shape.hull import CORNERS
 from plant.collision.shape.shapes import Hull, Mesh
 from plant.collision.volume.volume import KNOWN

@@ -20,7 +20,7 @@ from hilnode.core.struct import Struct, zeros
 from plant import model
 from plant.codes import BodyKind, Bound
 from plant.collision.broadphase.static_tree import METHODS
-from plant.collision.narrowphase.table import pair_table
+from plant.collision.pairs.table import pair_table
 from plant.collision.scene import Placement, Scene, build_scene
 from plant.collision.shape.shapes import Progress
 from plant.collision.volume.volume import build_volumes

@@ -1,1 +1,1 @@
-"""The narrow phase: contact points of a pair of shapes; `table` holds the pair kernels, `pairs/` registers them."""
+"""The narrow phase: contact points of a pair of shapes; `collision/pairs` says which kernel serves which pair."""

@@ -1,1 +1,1 @@
-"""Pair kernels: one file for each family of pairs of shapes; `table` imports them all."""
+"""Which kernel finds the contacts of a pair of kinds: `table`, and one file for each family of pairs."""

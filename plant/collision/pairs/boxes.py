@@ -6,7 +6,7 @@ from plant.collision.model import Kind
 from plant.collision.narrowphase.box_box import box_box, box_plane
 from plant.collision.narrowphase.convex import convex_plane
 from plant.collision.narrowphase.cylinder_plane import cone_plane, cylinder_plane
-from plant.collision.narrowphase.table import pair
+from plant.collision.pairs.table import pair
 from plant.collision.scene import view_scene
 
 

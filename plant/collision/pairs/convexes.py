@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plant.collision.model import Kind
 from plant.collision.narrowphase.convex import convex_convex
-from plant.collision.narrowphase.table import pair
+from plant.collision.pairs.table import pair
 from plant.collision.scene import view_scene
 
 CONVEX = [kind for kind in Kind if kind <= Kind.HULL]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plant.collision.model import Kind
 from plant.collision.narrowphase.ring import shape_ring, sphere_ring
-from plant.collision.narrowphase.table import pair
+from plant.collision.pairs.table import pair
 from plant.collision.scene import view_scene
 
 

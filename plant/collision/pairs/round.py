@@ -15,7 +15,7 @@ from plant.collision.narrowphase.sphere_capsule import (
     sphere_plane,
     sphere_sphere,
 )
-from plant.collision.narrowphase.table import pair
+from plant.collision.pairs.table import pair
 from plant.collision.scene import view_scene
 
 

@@ -11,7 +11,7 @@ from plant.collision.narrowphase.mesh_field import mesh_field
 from plant.collision.narrowphase.mesh_mesh import mesh_mesh
 from plant.collision.narrowphase.mesh_round import sphere_mesh
 from plant.collision.narrowphase.plane_mesh import plane_mesh
-from plant.collision.narrowphase.table import pair
+from plant.collision.pairs.table import pair
 from plant.collision.scene import view_scene
 
 

@@ -28,7 +28,7 @@ from hilnode.core.jit import exported
 from plant.collision.model import Kind
 
 FILES = ("round", "boxes", "convexes", "rings", "surfaces")
-"""Modules of plant.collision.narrowphase.pairs, each of which enters its pairs when it is imported."""
+"""Modules of plant.collision.pairs, each of which enters its pairs when it is imported."""
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64, types.float64)
 _entered: dict[tuple[Kind, Kind], Callable[..., int]] = {}
@@ -48,7 +48,7 @@ def pair(first: Kind, second: Kind) -> Callable[[Callable[..., int]], Callable[.
 def known_pairs() -> set[tuple[Kind, Kind]]:
     """Pairs of kinds that can touch."""
     for name in FILES:
-        import_module(f"plant.collision.narrowphase.pairs.{name}")
+        import_module(f"plant.collision.pairs.{name}")
     return set(_entered)
 
 

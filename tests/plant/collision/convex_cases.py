@@ -14,7 +14,7 @@ from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.model import Kind, Manifold, Placed, Shapes, new_manifold
 from plant.collision.narrowphase.gjk import new_convex_scratch
-from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.pairs.table import call_pair, pair_table
 from plant.collision.scene import view_scene
 from plant.collision.shape.hull import build_hulls
 from plant.collision.shape.shapes import Box, Capsule, Cone, Cylinder, Hull, Sphere

@@ -14,7 +14,7 @@ from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision import model
 from plant.collision import scene as scenes
-from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.pairs.table import call_pair, pair_table
 from plant.collision.scene import view_scene
 from plant.collision.shape.mesh import Meshes
 

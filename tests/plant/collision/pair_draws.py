@@ -23,7 +23,7 @@ from scipy.spatial.transform import Rotation
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.model import POINTS, Kind
-from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.pairs.table import call_pair, pair_table
 from plant.collision.scene import Placement, build_scene, view_scene
 from plant.collision.shape.shapes import (
     Box,

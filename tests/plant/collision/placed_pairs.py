@@ -11,7 +11,7 @@ from primitive_pairs import Found
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.model import POINTS
-from plant.collision.narrowphase.table import call_pair, pair_table
+from plant.collision.pairs.table import call_pair, pair_table
 from plant.collision.scene import Placement, build_scene, view_scene
 from plant.collision.shape.shapes import Capsule, Field, Hull, Mesh, Shape, Sphere
 

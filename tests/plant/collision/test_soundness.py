@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mesh_scenes import block, grid
 
-from plant.collision.narrowphase.table import known_pairs
+from plant.collision.pairs.table import known_pairs
 from plant.collision.shape.shapes import (
     Box,
     Capsule,

@@ -32,7 +32,7 @@ from pair_judge import Judge, Pair
 from scipy.spatial.transform import Rotation
 
 from plant.collision.model import Kind
-from plant.collision.narrowphase.table import known_pairs
+from plant.collision.pairs.table import known_pairs
 
 PATHS, STEPS = 250, 40
 STEP = 1e-3  # of the smaller shape: the motion of a step

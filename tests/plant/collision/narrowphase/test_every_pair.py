@@ -46,7 +46,7 @@ from pair_judge import TILT, Case, Judge, Pair
 from pair_truth import coal_distances
 
 from plant.collision.model import Kind
-from plant.collision.narrowphase.table import known_pairs
+from plant.collision.pairs.table import known_pairs
 
 FEW, MANY, DEAR = 2000, 100_000, 500
 CHUNK = 1000

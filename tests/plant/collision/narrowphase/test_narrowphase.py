@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 
 from hilnode.core.struct import Struct
 from plant.collision.model import POINTS, Kind
-from plant.collision.narrowphase.table import known_pairs, pair_table
+from plant.collision.pairs.table import known_pairs, pair_table
 from plant.collision.scene import Placement, build_scene
 from plant.collision.shape.shapes import (
     Box,
