@@ -1,7 +1,7 @@
 """Decoding of untrusted bytes: one MessagePack map, bounded in size and depth, and safe excerpts for messages.
 
-Whatever a stranger sent is never turned into text as it is: a thousand lists in one another would overflow the stack of
-whoever prints them, and a long name would fill the log.
+Whatever an unknown peer sent is never turned into text as it is: a thousand lists in one another would overflow the
+stack of whoever prints them, and a long name would fill the log.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class RowRecorder:
             schema, spec["alarms"], lambda code: status.get(code, f"plant status {code}"), spec["drivers"]
         )
         names = [s.name for s in schema.signals]
-        self._commands = CommandBook([Ring.attach(lane) for lane in spec["lanes"]], names, spec["parameters"])
+        self._commands = CommandBook([Ring.attach(ring) for ring in spec["command_rings"]], names, spec["parameters"])
         self.path = Path(spec["directory"]) / FILE_NAME
         self.counts = {"rows": 0, "lost_rows": 0, "events": 0, "lost_events": 0}
         first_tick, first_event, self._what = 0, int(spec["about"]["first_event"]), ""

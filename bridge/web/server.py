@@ -231,7 +231,7 @@ def main() -> int:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     keep_off(spec["cpu"])
-    logging.getLogger("websockets").setLevel(logging.CRITICAL)  # strangers at the door are counted, not told
+    logging.getLogger("websockets").setLevel(logging.CRITICAL)  # failed handshakes are counted, not logged
     control = Control.attach(spec["node"])
     node = control[Word.PID]
 

@@ -37,7 +37,7 @@ class Buffers:
     control: int  # address
     rows: Ring
     events: Ring
-    lanes: Sequence[Ring]
+    command_rings: Sequence[Ring]
     inboxes: Mapping[str, Mailbox]  # by driver
     outboxes: Mapping[str, Mailbox]
 
@@ -51,7 +51,7 @@ def assemble(
     n_in, n_out, n_cmd = len(schema.inputs), len(schema.outputs), len(schema.commands)
     live = np.zeros(len(layout.L), np.int64)
     live[layout.L.PERIOD] = round(config.node.period_ns / config.node.speed)
-    lanes = [[r.view.base, r.view.capacity, 0, 0] for r in buffers.lanes]
+    command_rings = [[r.view.base, r.view.capacity, 0, 0] for r in buffers.command_rings]
     return layout.Tick(
         setup=_setup(config, buffers, last_tick),
         live=layout.Live(live, np.zeros(1)),
@@ -66,7 +66,7 @@ def assemble(
         alarms=_alarms(wiring, config, n_in + n_out),
         rows=buffers.rows.view,
         events=buffers.events.view,
-        lanes=np.array(lanes, np.int64).reshape(-1, 4),
+        command_rings=np.array(command_rings, np.int64).reshape(-1, 4),
         command=_ints(COMMAND_WIDTH),
         event=_ints(EVENT_WIDTH),
     )

@@ -201,8 +201,8 @@ class Node(Operate):
             Ring.create(f"{name}.rows", capacity=capacity, width=self.schema.words, schema=self.schema.hash)
         )
         self._events = self._owned(Ring.create(f"{name}.events", capacity=EVENTS, width=EVENT_WIDTH))
-        lane = self._owned(CommandRing(f"{name}.commands"))
-        Operate.__init__(self, lane, self.control, self.schema, self.wiring, self.plant.parameters)
+        commands = self._owned(CommandRing(f"{name}.commands"))
+        Operate.__init__(self, commands, self.control, self.schema, self.wiring, self.plant.parameters)
         words = HEALTH_WORDS * max(1, len(self.drivers))
         self._health = self._owned(Segment.create(f"{name}.health", kind=HEALTH_KIND, words=words)).words.reshape(
             -1, HEALTH_WORDS
@@ -216,17 +216,17 @@ class Node(Operate):
             if d.inputs
         }
         outboxes = {n: self._owned(Mailbox.create(f"{name}.out.{n}", channels=k)) for n, k in driven.items() if k}
-        lanes = [self._lane.ring]
+        rings = [self._command_ring.ring]
         if self.ecus:
             self._ecu_links = self._owned(EcuLinks.create(name, len(self.ecus)))
-            lanes.append(self._owned(CommandRing(f"{name}.grants")).ring)  # the bridge is its one writer
+            rings.append(self._owned(CommandRing(f"{name}.grants")).ring)  # the bridge is its one writer
         self._copier: DisplayCopier | None = None
         self.display_layout = layout_of(self.plant)
         if self.display_layout:
             display = self._owned(DisplayState.create(name, self.display_layout))
             self._copier = self._owned(DisplayCopier(self.plant, display))
             self._copier.look()
-        self._buffers = Buffers(self.control.segment.address, self._rows, self._events, lanes, inboxes, outboxes)
+        self._buffers = Buffers(self.control.segment.address, self._rows, self._events, rings, inboxes, outboxes)
 
     def _owned(self, part: PartT) -> PartT:
         """Have it closed at the end, also when what comes next fails."""
@@ -410,7 +410,7 @@ class Node(Operate):
         self.drivers[driver] = runner.driver
         if remark:
             self._say(f"driver {driver}: {remark}")
-        return self._lane.ask(Op.SWAPPED, list(self.runners).index(driver), [float(to == "twin")]).tick
+        return self._command_ring.ask(Op.SWAPPED, list(self.runners).index(driver), [float(to == "twin")]).tick
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the loop has ended; False if it still runs after `timeout` seconds."""

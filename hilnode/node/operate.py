@@ -26,9 +26,9 @@ class Operate:
     """The commands of a node. `CommandRefused` says why the tick said no."""
 
     def __init__(
-        self, lane: CommandRing, control: Control, schema: Schema, wiring: SignalMap, parameters: tuple[Signal, ...]
+        self, commands: CommandRing, control: Control, schema: Schema, wiring: SignalMap, parameters: tuple[Signal, ...]
     ):
-        self._lane = lane
+        self._command_ring = commands
         self._control = control
         self._signals = schema.signals
         self._n_in = len(schema.inputs)
@@ -40,57 +40,57 @@ class Operate:
 
     def hear(self, happening: Happening) -> None:
         """Give every event to this: answers to commands are among them."""
-        self._lane.hear(happening)
+        self._command_ring.hear(happening)
 
     def ask_start(self) -> None:
         """Arm and run, without waiting for the answers."""
-        self._lane.send(Op.ARM)
-        self._lane.send(Op.RUN)
+        self._command_ring.send(Op.ARM)
+        self._command_ring.send(Op.RUN)
 
     def ask_trip(self, cause: Cause) -> None:
         """Trip, without waiting for the answer."""
-        self._lane.send(Op.TRIP, cause)
+        self._command_ring.send(Op.TRIP, cause)
 
     def arm(self) -> int:
         """configured or cleared -> armed. The tick at which it happened, as with all commands."""
-        return self._lane.ask(Op.ARM).tick
+        return self._command_ring.ask(Op.ARM).tick
 
     def run(self) -> int:
         """armed -> running: devices leave their safe values. Refused while an input that would trip is stale."""
-        return self._lane.ask(Op.RUN).tick
+        return self._command_ring.ask(Op.RUN).tick
 
     def pause(self) -> int:
-        return self._lane.ask(Op.PAUSE).tick
+        return self._command_ring.ask(Op.PAUSE).tick
 
     def resume(self) -> int:
-        return self._lane.ask(Op.RESUME).tick
+        return self._command_ring.ask(Op.RESUME).tick
 
     def step(self, count: int = 1) -> int:
         """Grant plant steps while paused or in lockstep; returns the plant step reached after them."""
-        return int(self._lane.ask(Op.STEP, 0, [float(count)]).value)
+        return int(self._command_ring.ask(Op.STEP, 0, [float(count)]).value)
 
     def trip(self) -> int:
-        return self._lane.ask(Op.TRIP, Cause.OPERATOR).tick
+        return self._command_ring.ask(Op.TRIP, Cause.OPERATOR).tick
 
     def clear(self) -> int:
         """tripped -> cleared."""
-        return self._lane.ask(Op.CLEAR).tick
+        return self._command_ring.ask(Op.CLEAR).tick
 
     def disarm(self) -> int:
-        return self._lane.ask(Op.DISARM).tick
+        return self._command_ring.ask(Op.DISARM).tick
 
     def reset(self) -> int:
         """Plant back to its initial state; not while running."""
-        return self._lane.ask(Op.RESET).tick
+        return self._command_ring.ask(Op.RESET).tick
 
     def set_speed(self, speed: float) -> int:
         """Wall-clock speed: 0.1 is slow motion."""
-        return self._lane.ask(Op.SPEED, 0, [speed]).tick
+        return self._command_ring.ask(Op.SPEED, 0, [speed]).tick
 
     def force(self, name: str, value: float) -> int:
         """Impose a value on an input, output or command until it is released."""
         index = _find("signal", name, self._signals, value)
-        return self._lane.ask(Op.FORCE, index, [value]).tick
+        return self._command_ring.ask(Op.FORCE, index, [value]).tick
 
     def inject(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
         """Make a signal go wrong from now on (or until simulated time `to_s`): the slot, for `heal`.
@@ -158,7 +158,7 @@ class Operate:
             given = {op: _first(free[op], len(words)) for op, words in made.items()}
             for op, words in made.items():
                 commands += [(op, slot, w) for slot, w in zip(given[op], words, strict=True)]
-            answers = self._lane.ask_all(commands)
+            answers = self._command_ring.ask_all(commands)
             for op, slots in given.items():
                 free[op].difference_update(slots)
         tick = answers[-1].tick if answers else self._control[Word.TICK]
@@ -167,7 +167,7 @@ class Operate:
     def _fill(self, op: Op, slots: set[int], words: Sequence[list[float]]) -> list[int]:
         with self._slots:  # two who ask at the same time must not get the same one
             given = _first(slots, len(words))
-            self._lane.ask_all([(op, slot, w) for slot, w in zip(given, words, strict=True)])
+            self._command_ring.ask_all([(op, slot, w) for slot, w in zip(given, words, strict=True)])
             slots.difference_update(given)
         return given
 
@@ -175,14 +175,14 @@ class Operate:
         with self._slots:
             if slot in slots or not 0 <= slot < SLOTS:
                 raise KeyError(f"slot {slot} is not in use")
-            tick = self._lane.ask(op, slot).tick
+            tick = self._command_ring.ask(op, slot).tick
             slots.add(slot)
         return tick
 
     def advance(self, count: int = 1, *, timeout: float = 2.0) -> None:
         """Lockstep or paused: grant plant steps and return when they are done, as quickly as the tick does them."""
         goal = self.steps + count
-        self._lane.send(Op.STEP, 0, [float(count)])
+        self._command_ring.send(Op.STEP, 0, [float(count)])
         until = time.monotonic() + timeout
         while self.steps < goal:
             if time.monotonic() > until:
@@ -196,12 +196,12 @@ class Operate:
 
     def release(self, name: str | None = None) -> int:
         """Give a forced signal back, or all of them."""
-        return self._lane.ask(Op.RELEASE, -1 if name is None else _find("signal", name, self._signals)).tick
+        return self._command_ring.ask(Op.RELEASE, -1 if name is None else _find("signal", name, self._signals)).tick
 
     def set_parameter(self, name: str, value: float) -> int:
         """A plant parameter, within its limits, at the tick's edge."""
         index = _find("plant parameter", name, self._parameters, value)
-        return self._lane.ask(Op.PARAMETER, index, [value]).tick
+        return self._command_ring.ask(Op.PARAMETER, index, [value]).tick
 
 
 def _first(slots: set[int], count: int) -> list[int]:

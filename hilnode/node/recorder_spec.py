@@ -25,7 +25,7 @@ def recorder_spec(node: Node) -> dict[str, Any]:
         "cpu": node.cpu,
         "directory": str(node.directory),
         "schema": node.schema.as_dict(),
-        "lanes": [f"{c.node.name}.commands"],
+        "command_rings": [f"{c.node.name}.commands"],
         "parameters": [s.name for s in node.plant.parameters],
         "alarms": [a.name for a in node.wiring.alarms],
         "drivers": list(node.drivers),

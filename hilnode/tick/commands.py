@@ -1,6 +1,6 @@
 """Commands: what people and programs ask for, applied at the tick's edge, never in the middle.
 
-A command is one row of a ring; each source has a ring (a lane) of its own, so each ring keeps its one writer.
+A command is one row of a ring; each source has a ring of its own, so each ring keeps its one writer.
 Every command gets an answer: an event with the command's id and the tick at which it took effect. A command with id 0
 gets one only if it is refused: an ECU in lockstep grants each step and sees its effect in the row. Limits and names are
 checked where the command is made; here only what could harm the loop is checked again.
@@ -44,7 +44,7 @@ from hilnode.tick.stimulus import TABLE
 
 MOST_STEPS = 1e9  # granted at once
 UNASKED = 0  # id of a command whose success needs no answer
-MOST = 16  # commands taken per lane and tick, so that a flood can not stretch a tick
+MOST = 16  # commands taken per ring and tick, so that a flood can not stretch a tick
 ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Op)[:8])
 RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT, SWAPPED = (int(o) for o in list(Op)[8:])
 DONE, WRONG_STATE, STALE_INPUT, UNKNOWN, PLANT_FAILED = (int(a) for a in Answer)
@@ -59,18 +59,18 @@ _PERIOD = 8 * STRIDE * int(Word.PERIOD)
 
 @kernel
 def obey(t):
-    """The stage: every command that has come, from every lane."""
-    for k in range(t.lanes.shape[0]):
-        ring = RingView(t.lanes[k, 0], t.lanes[k, 1], COMMAND_WIDTH)
+    """The stage: every command that has come, from every ring."""
+    for k in range(t.command_rings.shape[0]):
+        ring = RingView(t.command_rings[k, 0], t.command_rings[k, 1], COMMAND_WIDTH)
         for _ in range(MOST):
-            got = pull(ring, t.lanes[k, 2], t.command.ctypes.data)
+            got = pull(ring, t.command_rings[k, 2], t.command.ctypes.data)
             if got == 0:
                 break
             if got < 0:
-                t.lanes[k, 2] -= got
-                t.lanes[k, 3] -= got
+                t.command_rings[k, 2] -= got
+                t.command_rings[k, 3] -= got
                 continue
-            t.lanes[k, 2] += 1
+            t.command_rings[k, 2] += 1
             answer, detail = _apply(t, t.command[0], t.command[1])
             if t.command[2] != UNASKED or answer != DONE:
                 tell(t, E_COMMAND, answer, detail, t.command[2])

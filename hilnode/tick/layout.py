@@ -223,7 +223,7 @@ class Tick(NamedTuple):
     alarms: Alarms
     rows: RingView
     events: RingView
-    lanes: I2  # [lanes, 4] command rings: base, capacity, next row to read, rows lost
+    command_rings: I2  # [rings, 4] base, capacity, next row to read, rows lost
     command: I1  # [COMMAND_WIDTH] the command being applied
     event: I1  # [EVENT_WIDTH] the event being written
 

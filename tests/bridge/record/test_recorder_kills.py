@@ -115,7 +115,7 @@ class World:
         self.tick = 0
         about = recordings.about(first_event=0)
         self.spec = {"node": name, "schema": SCHEMA.as_dict(), "about": about, "directory": str(folder)}
-        self.spec |= {"chunk_s": 1.0, "min_free_mb": 0, "status": {}, "alarms": [], "drivers": [], "lanes": []}
+        self.spec |= {"chunk_s": 1.0, "min_free_mb": 0, "status": {}, "alarms": [], "drivers": [], "command_rings": []}
         self.spec |= {"parameters": [], "cpu": -1}
 
     def go_on(self) -> None:

@@ -264,7 +264,7 @@ def test_what_is_shown_while_no_row_comes_is_written_and_not_kept(tmp_path, name
         ):
             stack.callback(part.close)
         spec = {"node": name, "schema": schema.as_dict(), "about": recordings.about(sights={"grids": []})}
-        spec |= {"chunk_s": 1.0, "min_free_mb": 0, "status": {}, "alarms": [], "drivers": [], "lanes": []}
+        spec |= {"chunk_s": 1.0, "min_free_mb": 0, "status": {}, "alarms": [], "drivers": [], "command_rings": []}
         recorder = RowRecorder(spec | {"parameters": [], "directory": str(tmp_path)})
 
         for _ in range(3):

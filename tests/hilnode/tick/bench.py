@@ -87,11 +87,11 @@ class Bench:
         self.inboxes = {n: Mailbox.create(f"{name}.in.{n}", channels=len(d.inputs)) for n, d in drivers.items()}
         driven = {n: sum(m.driver == n for m in self.wiring.commands) for n in drivers}
         self.outboxes = {n: Mailbox.create(f"{name}.out.{n}", channels=k) for n, k in driven.items() if k}
-        self.lane = CommandRing(f"{name}.commands")
+        self.commands = CommandRing(f"{name}.commands")
         self._rows = Ring.create(
             f"{name}.rows", capacity=max(64, self._keep + 1), width=self.schema.words, schema=self.schema.hash
         )
-        self._open = [self.control, *self.inboxes.values(), *self.outboxes.values(), self.lane, self._rows]
+        self._open = [self.control, *self.inboxes.values(), *self.outboxes.values(), self.commands, self._rows]
 
     # -- what shall happen ------------------------------------------------------------------------------------------
 
@@ -140,8 +140,8 @@ class Bench:
         events = Ring.create(f"{name}.events", capacity=4096 + len(commands), width=EVENT_WIDTH)
         schedule = Ring.create(f"{name}.schedule", capacity=16 + len(commands), width=COMMAND_WIDTH)
         self._open += [events, schedule]
-        lanes = [self.lane.ring, schedule]
-        buffers = Buffers(self.control.segment.address, self._rows, events, lanes, self.inboxes, self.outboxes)
+        rings = [self.commands.ring, schedule]
+        buffers = Buffers(self.control.segment.address, self._rows, events, rings, self.inboxes, self.outboxes)
         self.tick = assemble(self.config, self.wiring, self.schema, self.plant, buffers, last_tick=self.last_tick)
         record = Struct(self.tick)
         self._dry_run(record)

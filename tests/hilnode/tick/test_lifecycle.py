@@ -322,7 +322,7 @@ def test_flood_of_commands_is_taken_in_portions(bench):
     """Sixteen a tick and lane, in order, and none is lost."""
     b = bench(config(), pass_through(), last_tick=20)
     heard = []
-    b.on_step(lambda n: [b.lane.send(Op.FORCE, 0, [float(k)]) for k in range(40)] and 0 if n == 4 else 0)
+    b.on_step(lambda n: [b.commands.send(Op.FORCE, 0, [float(k)]) for k in range(40)] and 0 if n == 4 else 0)
     b.start()
     b.run()
     heard = [h for h in b.answers.values() if h.ident > 2**32]

@@ -86,13 +86,13 @@ def test_commands_that_overtake_the_lane_are_counted_as_lost(bench):
 
     def flood(n: int) -> None:
         for k in range(3000 if n == 0 else 0):
-            b.lane.send(Op.FORCE, 0, [float(k)])
+            b.commands.send(Op.FORCE, 0, [float(k)])
 
     b.on_step(flood)
     b.start()
     b.run()
     taken = [h.value for h in b.answers.values() if h.ident > 2**32]
-    lost = int(b.tick.lanes[0, 3])
+    lost = int(b.tick.command_rings[0, 3])
     assert lost > 1900
     assert taken == [float(k) for k in range(lost, 3000)]
     assert b.rows["u.0"][-1] == 2999.0

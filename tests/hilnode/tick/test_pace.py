@@ -153,7 +153,7 @@ def test_lockstep_is_alive_while_it_waits(bench):
 def test_lockstep_goes_step_by_step_with_its_controller(bench):
     """The controller answers each step with the next grant, until it has had enough."""
     b = lockstep(bench)
-    b.on_step(lambda n: b.lane.send(Op.STEP, 0, [1.0]) if n < 49 else None)
+    b.on_step(lambda n: b.commands.send(Op.STEP, 0, [1.0]) if n < 49 else None)
     b.start()
     b.at(0, Op.STEP, 0, [1.0])
     assert b.run(stop_after_s=0.3) == Exit.STOPPED
@@ -162,7 +162,7 @@ def test_lockstep_goes_step_by_step_with_its_controller(bench):
 
 def test_lockstep_can_be_paused_and_tripped_while_it_waits(bench):
     b = lockstep(bench)
-    b.on_step(lambda n: b.lane.send(Op.PAUSE) if n == 2 else None)
+    b.on_step(lambda n: b.commands.send(Op.PAUSE) if n == 2 else None)
     b.start()
     b.at(0, Op.STEP, 0, [3.0])
     assert b.run(stop_after_s=0.1) == Exit.STOPPED
@@ -172,7 +172,7 @@ def test_lockstep_can_be_paused_and_tripped_while_it_waits(bench):
     assert b.flagged(Flag.PAUSED)[3:].all()
 
     b = lockstep(bench)
-    b.on_step(lambda n: b.lane.send(Op.TRIP) if n == 2 else None)
+    b.on_step(lambda n: b.commands.send(Op.TRIP) if n == 2 else None)
     b.start()
     b.at(0, Op.STEP, 0, [3.0])
     assert b.run(stop_after_s=0.1) == Exit.STOPPED
