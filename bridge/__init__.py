@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from bridge.protocol.operations import NodeError as NodeError
     from bridge.record.run_file import Run as Run
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "bridge.client.client": "Node",
-        "bridge.ecu.client": "Ecu",
-        "bridge.protocol.operations": "NodeError",
-        "bridge.record.run_file": "Run",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "bridge.client.client": "Node",
+            "bridge.ecu.client": "Ecu",
+            "bridge.protocol.operations": "NodeError",
+            "bridge.record.run_file": "Run",
+        },
+    )

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from drivers.base import refuse_unknown as refuse_unknown
     from drivers.operator.phases import Phases as Phases
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "drivers.base": "Driver DriverError OptionError refuse_unknown",
-        "drivers.operator.phases": "Phases",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "drivers.base": "Driver DriverError OptionError refuse_unknown",
+            "drivers.operator.phases": "Phases",
+        },
+    )

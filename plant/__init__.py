@@ -43,20 +43,21 @@ if TYPE_CHECKING:
     from plant.world.checks import WorldError as WorldError
     from plant.world.world import World as World
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "plant.abi": "NOT_FINITE OK Plant Task step_function",
-        "plant.collision.shape.shapes": "Box Capsule Cone Cylinder Field Hull Link Mesh Plane Sphere Torus",
-        "plant.engine.as_plant": "as_plant",
-        "plant.engine.compile": "Spare compile_world",
-        "plant.engine.live": "remove_body set_heights switch_joint take_in",
-        "plant.engine.queries": "collisions contacts overlap ray",
-        "plant.natural.builder": "Options",
-        "plant.natural.integrators": "generalized_alpha",
-        "plant.natural.model": "Told",
-        "plant.reduced.compile": "compile_tree",
-        "plant.world.checks": "WorldError",
-        "plant.world.world": "World",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "plant.abi": "NOT_FINITE OK Plant Task step_function",
+            "plant.collision.shape.shapes": "Box Capsule Cone Cylinder Field Hull Link Mesh Plane Sphere Torus",
+            "plant.engine.as_plant": "as_plant",
+            "plant.engine.compile": "Spare compile_world",
+            "plant.engine.live": "remove_body set_heights switch_joint take_in",
+            "plant.engine.queries": "collisions contacts overlap ray",
+            "plant.natural.builder": "Options",
+            "plant.natural.integrators": "generalized_alpha",
+            "plant.natural.model": "Told",
+            "plant.reduced.compile": "compile_tree",
+            "plant.world.checks": "WorldError",
+            "plant.world.world": "World",
+        },
+    )

@@ -333,8 +333,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"leave out {', '.join(LONG)}")
     given, cpu, known = parser.parse_args(), get_host_cpu_name(), all_cases()
     before = json.loads(given.against.read_text()) if given.against else None
-    cases = [name for name in known if any(fnmatchcase(name, p) for p in given.only or ["*"])]
-    cases = [name for name in cases if not (given.quick and any(fnmatchcase(name, p) for p in LONG))]
+
+    def is_wanted(name: str) -> bool:
+        fits = any(fnmatchcase(name, p) for p in given.only or ["*"])
+        return fits and not (given.quick and any(fnmatchcase(name, p) for p in LONG))
+
+    cases = list(filter(is_wanted, known))
     if not cases:
         parser.error(f"no case is called {given.only}; known are {', '.join(known)}")
     found, began = {}, time.perf_counter()
@@ -347,7 +351,7 @@ def main() -> int:
         given.json.write_text(json.dumps({"cpu": cpu, "cases": found}, indent=1) + "\n")
     wrong = [name for name in cases if found[name].startswith("failed")]
     if before is not None:
-        gone = [] if given.only or given.quick else [name for name in before["cases"] if name not in known]
+        gone = [name for name in before["cases"] if is_wanted(name) and name not in known]
         wrong += gone + [name for name in cases if found[name] != before["cases"].get(name) and name not in wrong]
         if wrong and before["cpu"] != cpu:
             print(f"{given.against} is of a {before['cpu']}, this is a {cpu}: last bits may differ", file=sys.stderr)

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from hilnode.config.config import load as load
     from hilnode.config.config import overlay as overlay
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "hilnode.config.config": "Config ConfigError load overlay",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "hilnode.config.config": "Config ConfigError load overlay",
+        },
+    )

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from hilnode.core.struct import Struct as Struct
     from hilnode.core.struct import viewer as viewer
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "hilnode.core.jit": "exported inline kernel",
-        "hilnode.core.signals": "Signal",
-        "hilnode.core.struct": "F1 Struct viewer",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "hilnode.core.jit": "exported inline kernel",
+            "hilnode.core.signals": "Signal",
+            "hilnode.core.struct": "F1 Struct viewer",
+        },
+    )

@@ -7,9 +7,10 @@ from hilnode.core.lazy import lazy_names
 if TYPE_CHECKING:
     from hilnode.node.node import Node as Node
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "hilnode.node.node": "Node",
-    },
-)
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "hilnode.node.node": "Node",
+        },
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ PACKAGES = ("hilnode", "plant", "drivers", "bridge")
 FOLDERS = (*PACKAGES, "configs", "tests", "tools", "docs")
 ARCHITECTURE, CONTRIBUTING = TOP / "ARCHITECTURE.md", TOP / "CONTRIBUTING.md"
 MOVED = TOP / "docs" / "moved.md"
-PLACE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./*-]*)`")
+PLACE = re.compile(rf"`(?:\./)?((?:{'|'.join(FOLDERS)})/[\w./*-]*)(?:::\w+)?`")
+FILE = re.compile(r"`(?:\w+/)*(\w+\.(?:py|js|md|toml|json|h))`")
+MODULE = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
 PUBLIC = ("plant", "drivers", "bridge", "hilnode.core", "hilnode.config", "hilnode.node", "hilnode.shared")
 """Rooms that documentation may import from."""
 
@@ -24,6 +28,13 @@ def test_every_path_is_there(page: Path) -> None:
     named = PLACE.findall(page.read_text("utf-8"))
     assert len(named) > 30
     assert [place for place in named if not list(TOP.glob(place.rstrip("/")))] == []
+    here = subprocess.run(["git", "ls-files"], cwd=TOP, capture_output=True, text=True, check=True).stdout
+    files = {Path(line).name for line in here.splitlines()}
+    assert [file for file in FILE.findall(page.read_text("utf-8")) if file not in files] == []
+    for name in MODULE.findall(page.read_text("utf-8")):
+        room, _, last = name.rpartition(".")
+        place = TOP / name.replace(".", "/")
+        assert place.is_dir() or place.with_suffix(".py").exists() or hasattr(import_module(room), last), name
 
 
 def test_no_room_is_left_out() -> None:
@@ -37,6 +48,13 @@ def test_no_room_is_left_out() -> None:
     assert len(rooms) > 30
     assert [room for room in rooms if not re.search(rf"\b{room}\b", text)] == []
     assert [folder for folder in FOLDERS if not re.search(rf"`{folder}[/`]", text)] == []
+
+
+def test_every_folder_of_code_is_a_package() -> None:
+    """One without `__init__.py` would be seen neither by the check of imports nor by the test above."""
+    folders = {f.parent for package in PACKAGES for f in (TOP / package).rglob("*.py") if "node_modules" not in f.parts}
+    assert len(folders) > 40
+    assert [f.relative_to(TOP).as_posix() for f in folders if not (f / "__init__.py").exists()] == []
 
 
 def test_architecture_is_one_page() -> None:
@@ -67,6 +85,19 @@ def test_every_module_moved_to_where_the_page_says() -> None:
         assert place.with_suffix(".py").exists() or (place / "__init__.py").exists(), f"{old} -> {new}"
 
 
+def test_every_name_moved_to_where_the_page_says() -> None:
+    """On the right of a row: `A`, `B` of `room.module`; or `from room import A, B`."""
+    seen = 0
+    for cell in re.findall(r"^\|[^|]+\| (.+) \|$", MOVED.read_text("utf-8"), re.MULTILINE):
+        named = [(module, names) for names, module in re.findall(r"((?:`\w+`, )*`\w+`) of `([\w.]+)`", cell)]
+        named += re.findall(r"from ([\w.]+) import ([\w, ]+)", cell)
+        for module, names in named:
+            for name in re.findall(r"\w+", names):
+                seen += 1
+                assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), f"{module} has no {name}"
+    assert seen > 60
+
+
 def test_documentation_imports_from_the_rooms_only() -> None:
     seen = 0
     for page in PAGES:
@@ -94,6 +125,10 @@ def test_public_names_are_those_listed(room: str) -> None:
     assert sorted(typed) == module.__all__
     for name, home in typed.items():
         assert getattr(module, name) is getattr(import_module(home), name)
-    with pytest.raises(AttributeError, match=f"'{room}' has no attribute 'nothing'; public names: "):
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"'{room}' has no attribute 'nothing' \\(public names: "):
         module.nothing  # noqa: B018
+    name = max(module.__all__, key=len)
+    with pytest.raises(AttributeError, match=f"did you mean '{name}'"):
+        getattr(module, name + "x")
     assert f"`{room}`" in prose_of(ARCHITECTURE) or room.replace(".", "/") in prose_of(ARCHITECTURE)

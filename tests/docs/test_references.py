@@ -12,7 +12,8 @@ import pytest
 from doc_blocks import TOP
 
 REFERENCES = TOP / "docs" / "references.md"
-_NAME = r"(?:van (?:den )?)?[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)?"
+_SURNAME = r"(?:Mc|La|De)?[A-Z][a-zà-öø-ÿ]{2,}(?:-[A-Z][a-z]+)?"
+_NAME = rf"(?:van (?:den )?|de )?{_SURNAME}"
 _PLACE = (
     r"(?:\(?eqs?\. ?\d|tables? \d|sections? \d|chapters? \d|figures? \d|\(?(?:1[89]|20)\d\d\b"
     r"|\d+\.\d+(?:\.\d+)*\b(?! ?(?:m|s|ms|us|mm|um|%|N|kg|rad|Hz)\b))"
@@ -24,9 +25,10 @@ CITED = re.compile(
     rf"|\b(?:[A-Z]\. ?)+({_NAME})"  # H. B. Pacejka
     rf"|\b({_NAME})(?:'s|') {_NOUN}\b"  # Murty's rule
     rf"|(?<= )\(({_NAME})\)"  # (Neumaier)
+    rf"|\b({_NAME} & {_NAME}|{_NAME}(?= et al\.| \[\d))"  # Anitescu & Potra; Baraff et al.; Moreau [3]
     rf"|(?:Ref: |[(;] ?)((?:{_NAME}, )+)(?=[A-Z\"])"  # Ref: Goldsmith, Salmon, Automatic ...
 )
-SURNAME = re.compile(r"[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)?")
+SURNAME = re.compile(_SURNAME)
 NO_AUTHORS = {"None", "Debian", "Ubuntu", "From", "Nothing", "What", "Intel", "Section", "Python", "Adding", "Recipes"}
 """Words that look like a citation where they stand."""
 
@@ -38,7 +40,9 @@ def prose_of_source(file: Path) -> Iterator[str]:
         yield re.sub(r"\s*\n\s*(?:# ?)?", " ", text)
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string.startswith('"""')):
+        if token.type == tokenize.COMMENT or (
+            token.type == tokenize.STRING and token.string.startswith(('"""', 'r"""'))
+        ):
             yield re.sub(r"\s*\n\s*(?:# ?)?", " ", token.string)
 
 
@@ -71,6 +75,11 @@ def test_every_cited_author_is_in_the_references() -> None:
         ("Ref: Gilbert, Johnson, Keerthi 1988", {"Gilbert", "Johnson", "Keerthi"}),
         ("block pivoting (Judice and Pires)", {"Judice", "Pires"}),
         ("Murty's rule", {"Murty"}),
+        ("Baraff et al. have it", {"Baraff"}),
+        ("after Moreau [3]", {"Moreau"}),
+        ("Anitescu & Potra", {"Anitescu", "Potra"}),
+        ("McKenna 1998", {"McKenna"}),
+        ("Möller 1997", {"Möller"}),
         ("a Box of 1988 N", set()),
     ],
 )

@@ -48,3 +48,12 @@ def test_a_different_hash_is_noticed(tmp_path: Path) -> None:
     done = fingerprint("--only", "pendulum", "--against", str(tmp_path / "other.json"))
     assert done.returncode == 1
     assert "pendulum" in done.stderr
+
+
+def test_a_case_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    table = json.loads(GOLDEN.read_text())
+    table["cases"]["pendulum of old"] = "0" * 64
+    (tmp_path / "other.json").write_text(json.dumps(table))
+    done = fingerprint("--quick", "--only", "pendulum*", "--against", str(tmp_path / "other.json"))
+    assert done.returncode == 1
+    assert "pendulum of old" in done.stderr

@@ -1,8 +1,9 @@
-"""Codes stand once: no module repeats a member of an enum as a number of its own."""
+"""Codes stand once: nothing repeats a member of an enum as a number of its own."""
 
 from __future__ import annotations
 
 import ast
+import operator
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +13,27 @@ import pytest
 TOP = Path(__file__).resolve().parents[3]
 SOURCES = [f for room in ("hilnode", "plant", "drivers", "bridge") for f in sorted((TOP / room).rglob("*.py"))]
 ENUMS = {"IntEnum", "IntFlag", "Enum", "Flag"}
+SUMS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.LShift: operator.lshift}
 
 
 def number(node: ast.expr) -> int | None:
-    """The value of a literal whole number."""
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+    """The value of an expression of literal whole numbers: `5`, `-1`, `1 << 4`, `int(5)`."""
+    match node:
+        case ast.Constant(value=int() as value) if type(value) is int:
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            value = number(operand)
+            return None if value is None else -value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in SUMS:
+            a, b = number(left), number(right)
+            return None if a is None or b is None else SUMS[type(op)](a, b)
+        case ast.Call(func=ast.Name(id="int"), args=[only], keywords=[]):
+            return number(only)
+    return None
 
 
-def assigned(statement: ast.stmt) -> Iterator[tuple[str, int]]:
-    """Names that a statement gives literal whole numbers: `A = 1`, `A: int = 1`, `A, B = 1, 2`."""
+def assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement gives values, one by one: `A = 1`, `A: int = 1`, `A, B = 1, 2`, `[A, B] = [1, 2]`."""
     if isinstance(statement, ast.AnnAssign) and statement.value:
         targets, value = [statement.target], statement.value
     elif isinstance(statement, ast.Assign):
@@ -29,34 +42,43 @@ def assigned(statement: ast.stmt) -> Iterator[tuple[str, int]]:
         return
     for target in targets:
         pairs = [(target, value)]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        both = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
+        if both and len(target.elts) == len(value.elts):
             pairs = list(zip(target.elts, value.elts, strict=True))
-        for name, given in pairs:
-            if isinstance(name, ast.Name) and (found := number(given)) is not None:
-                yield name.id, found
+        yield from ((name.id, given) for name, given in pairs if isinstance(name, ast.Name))
 
 
-def members(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Members of the enums of a module, with their numbers."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id in ENUMS for b in node.bases):
-            for statement in node.body:
-                yield from assigned(statement)
+def is_enum(node: ast.AST) -> bool:
+    """`class Kind(IntEnum)`, `class Kind(enum.IntEnum)`."""
+    return isinstance(node, ast.ClassDef) and any(ast.unparse(b).rpartition(".")[2] in ENUMS for b in node.bases)
+
+
+def members(enum: ast.ClassDef) -> Iterator[tuple[str, int]]:
+    """Members of an enum with their numbers; `auto()` counts on."""
+    last = 0
+    for statement in enum.body:
+        for name, given in assigned(statement):
+            value = last + 1 if ast.unparse(given) in ("auto()", "enum.auto()") else number(given)
+            if value is not None:
+                last = value
+                yield name, value
 
 
 def copies(trees: dict[str, ast.Module]) -> list[str]:
-    """Constants at the top of a module that have the name and the number of a member of some enum."""
+    """Names of a module, class or function that have the name and the number of a member of some enum."""
     known = defaultdict(set)
     for tree in trees.values():
-        for name, value in members(tree):
-            known[name].add(value)
-    return [
-        f"{place}: {name} = {value}"
-        for place, tree in trees.items()
-        for statement in tree.body
-        for name, value in assigned(statement)
-        if value in known.get(name, ())
-    ]
+        for enum in filter(is_enum, ast.walk(tree)):
+            for name, value in members(enum):
+                known[name].add(value)
+    found = []
+    for place, tree in trees.items():
+        own = {id(statement) for enum in filter(is_enum, ast.walk(tree)) for statement in enum.body}
+        for statement in ast.walk(tree):
+            if isinstance(statement, ast.stmt) and id(statement) not in own:
+                given = ((name, number(value)) for name, value in assigned(statement))
+                found += [f"{place}: {name} = {value}" for name, value in given if value in known.get(name, ())]
+    return found
 
 
 def test_no_module_copies_a_code() -> None:
@@ -70,11 +92,29 @@ def test_no_module_copies_a_code() -> None:
     [
         ("RED = 1\n", ["b: RED = 1"]),
         ("RED, BLUE = 1, 2\n", ["b: RED = 1", "b: BLUE = 2"]),
+        ("[RED, BLUE] = [1, 2]\n", ["b: RED = 1", "b: BLUE = 2"]),
         ("RED: int = 1\n", ["b: RED = 1"]),
+        ("RED = int(1)\n", ["b: RED = 1"]),
+        ("BLUE = 1 + 1\n", ["b: BLUE = 2"]),
+        ("BIT = 1 << 4\n", ["b: BIT = 16"]),
+        ("FIRST, SECOND = 1, 2\n", ["b: FIRST = 1", "b: SECOND = 2"]),
+        ("class A:\n    RED = 1\n", ["b: RED = 1"]),
+        ("def f():\n    RED = 1\n", ["b: RED = 1"]),
         ("RED = 7\n", []),
         ("RED = int(Colour.RED)\n", []),
     ],
 )
 def test_a_copy_is_found(text: str, found: list[str]) -> None:
-    enum = "class Colour(IntEnum):\n    RED = 1\n    BLUE = 2\n"
-    assert copies({"a": ast.parse(enum), "b": ast.parse(text)}) == found
+    enums = """
+class Colour(IntEnum):
+    RED = 1
+    BLUE = 2
+
+class Flags(enum.IntFlag):
+    BIT = 1 << 4
+
+class Counted(Enum):
+    FIRST = auto()
+    SECOND = auto()
+"""
+    assert copies({"a": ast.parse(enums), "b": ast.parse(text)}) == found
