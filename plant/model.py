@@ -62,7 +62,7 @@ class Cylinders(NamedTuple):
     relief_gain: F1  # [m^3/(s Pa)]
     valve_gain: F1  # [m^3/(s sqrt(Pa))] at full opening
     laminar: F1  # [Pa] below this drop the flow is linear
-    crank: F2  # [c, 3] arms [m] and phase [rad] of its hinge; 0 = it lies along a slide
+    linkage: F2  # [c, 3] arms [m] and phase [rad] of its hinge; 0 = it lies along a slide
     closed: F1  # [m] length with the piston in, from pin to pin; 0 on a slide
 
 

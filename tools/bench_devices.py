@@ -166,7 +166,7 @@ DEVICES: dict[str, Callable[[Senders], Any]] = {
 
 
 def serve(*names: str) -> None:
-    """Print where each device is, then be them until the end of standard input."""
+    """Print the address of each device, then simulate them all until standard input ends."""
     stand_aside(DEVICE_PRIORITY)
     senders = Senders()
     places = [DEVICES[n](senders) for n in names]

@@ -137,7 +137,7 @@ def collect(endpoint: str, cpu: str) -> dict[str, Any]:
 def publish(node: str, endpoint: str) -> dict[str, Any]:
     subscribers = Subscribers(bound(zmq.Context(), None, zmq.XPUB, "publish", endpoint))
     spec = {"node": node, "schema": WIDE_SCHEMA.as_dict(), "scene": [], "state_hz": 100.0, "raw": True}
-    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "sights": None}, subscribers)
+    publisher = Publisher(spec | {"parameters": [], "ecus": [], "ecu_lane": {}, "display": None}, subscribers)
     print("ready", flush=True)
     publisher.work(dict)
     return {}

@@ -1,4 +1,4 @@
-"""Write docs/config.md: every key of a configuration, from the models themselves, so that it cannot lie.
+"""Write docs/config.md: every key of a configuration, generated from the models, so that it matches the code.
 
 python tools/config_docs.py
 """

@@ -99,7 +99,7 @@ class Keyring:
         return path
 
     def revoke(self, name: str) -> None:
-        """Let a client in no more. A running node notices within two seconds: it refuses requests, also on connections
+        """Revoke a client's key. A running node notices within two seconds: it refuses requests, also on connections
         that are open, and ends subscriptions."""
         guests = self.guests().values()
         if all(g.name != name for g in guests):

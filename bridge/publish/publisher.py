@@ -59,7 +59,7 @@ class Publisher:
         self._lost = 0
         self._ecus: list[str] = spec["ecus"]
         self._ecu_links = EcuLinks.attach(spec["node"]) if self._ecus else None
-        layout = spec["sights"]
+        layout = spec["display"]
         self.display = DisplayPublisher(spec["node"], layout, self.packer, self.control) if layout else NoDisplay()
         self._headers: list[NDArray[np.int64]] = []  # of the rows that no statistics have counted yet
         self._waiting = 0  # such rows

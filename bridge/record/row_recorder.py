@@ -33,7 +33,7 @@ from bridge.record.mcap_scan import RecordingError
 from bridge.record.run_file import EVENTS, FILE_NAME, PROGRESS, ROWS, RUN, SIGHTS, Run
 from hilnode.shared.command_record import CommandBook
 from hilnode.shared.control import Control, Word
-from hilnode.shared.events import Teller
+from hilnode.shared.events import EventDecoder
 from hilnode.shared.lockfree.ring import Ring
 from hilnode.shared.realtime import keep_off
 from hilnode.shared.row import Col, Schema
@@ -95,7 +95,7 @@ class RowRecorder:
         self._chunk_ns = round(spec["chunk_s"] * 1e9)
         self._min_free = spec["min_free_mb"] * 1e6
         status = {int(code): words for code, words in spec["status"].items()}
-        self._teller = Teller(
+        self._event_decoder = EventDecoder(
             schema, spec["alarms"], lambda code: status.get(code, f"plant status {code}"), spec["drivers"]
         )
         names = [s.name for s in schema.signals]
@@ -164,7 +164,7 @@ class RowRecorder:
             first = self._event_reader.next - len(rows)
             self._commands.look()
             for k, words in enumerate(rows):
-                happening = self._teller.decode(words)
+                happening = self._event_decoder.decode(words)
                 body = row_message.as_bytes(self._commands.describe(happening))
                 self._happened.append((happening.tick, (first + k, happening.time_ns + self._offset, body)))
 

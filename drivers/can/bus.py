@@ -298,7 +298,7 @@ def _library() -> Any:
 
 
 def _look_for(interface: str) -> None:
-    """See whether it is there: python-can leaves a socket behind at every try in vain."""
+    """Raise if the interface does not exist, before python-can tries it: it leaks a socket on each failed attempt."""
     try:
         socket.if_nametoindex(interface)
     except OSError as error:

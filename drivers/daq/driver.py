@@ -127,7 +127,7 @@ class Daq(Driver):
         return True
 
     def _read_one(self, job: Input, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
-        """A task that stopped by itself is started again; its trouble is told later, lest the others' values wait."""
+        """Read one task. If it stopped by itself, restart it and raise its error in the next read: the others go on."""
         link = self._linked()
         try:
             return job.read(values, stamps)

@@ -158,7 +158,7 @@ class Handle:
             return got
 
     def ask(self, report: int, length: int) -> Sequence[int]:
-        """A report as it is now; nothing if the device does not want to tell."""
+        """Request an input report as it is now; empty if the device does not answer such requests."""
         with self._reading, contextlib.suppress(OSError, ValueError):
             if self._open:
                 got: Sequence[int] = self._device.get_input_report(report, length)

@@ -91,7 +91,7 @@ class Link:
         self._loop.close()
 
     async def _leave(self, client: Client) -> None:
-        """Say good-bye if somebody is there to hear it, and hang up: asyncua leaves the socket of a lost one open."""
+        """Close the session if the connection is up, then the socket: asyncua leaves that of a lost connection open."""
         transport = getattr(client.uaclient.protocol, "transport", None)
         if not self.lost:
             with contextlib.suppress(Exception):

@@ -55,8 +55,8 @@ def list_keys(folder: Folder = Path("keys")) -> None:
 
 
 @keys.command()
-def revoke(name: Annotated[str, typer.Argument(help="Whom to let in no more.")], folder: Folder = Path("keys")) -> None:
-    """Let somebody in no more: what they ask for is refused within two seconds."""
+def revoke(name: Annotated[str, typer.Argument(help="Whose key to revoke.")], folder: Folder = Path("keys")) -> None:
+    """Revoke a client's key: its requests are refused within two seconds."""
     from bridge.protocol.keys import KeyFileError, Keyring
 
     try:

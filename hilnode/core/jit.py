@@ -101,7 +101,7 @@ def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     def export(function: Callable[..., Any]) -> Any:
         # numba.cfunc compiles at once, before anybody could say where to keep it
         compiled = CFunc(function, normalize_signature(signature), locals={}, options=options)
-        with patience(function.__name__.strip("_")):
+        with announce_compilation(function.__name__.strip("_")):
             _keep(compiled, function).compile()
         return compiled
 
@@ -109,8 +109,8 @@ def exported(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @contextmanager
-def patience(what: str, after: float = 2.0) -> Iterator[None]:
-    """Tell whoever waits for a compilation, on stderr, what takes so long: nothing if it was in the cache."""
+def announce_compilation(what: str, after: float = 2.0) -> Iterator[None]:
+    """Say on stderr what is being compiled if that takes more than `after` seconds: nothing if it was in the cache."""
     began = time.perf_counter()
     notice = Timer(after, lambda: _tell(f"compiling {what} for this machine, once ..."))
     notice.daemon = True

@@ -44,7 +44,7 @@ NODE_NAME, DRIVER_NAME, KIND_NAME, SIGNAL_NAME, CHANNEL_NAME, ADDRESS, WEB_ADDRE
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong, and how to mend it."""
+    """One thing wrong, and how to fix it."""
 
     where_file: str
     key: str

@@ -145,7 +145,7 @@ def _load_constant(builder: Any, place: Any) -> Any:
 
 
 def _load_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
-    """An array that nobody owns: no reference counting, and each part is loaded only if it is used."""
+    """A borrowed array: no reference counting, and each part is loaded only if it is used."""
     array = context.make_array(kind)(context, builder)
     if tuple(array._datamodel._fields) != _ARRAY_FIELDS:
         raise NotImplementedError(f"numba {numba.__version__} describes arrays by {array._datamodel._fields}")

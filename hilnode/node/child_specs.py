@@ -75,7 +75,7 @@ def bridge_spec(node: Node) -> dict[str, Any]:
         "parameters": signal_table(node.plant.parameters),
         "run": f"{os.getpid()}-{node.began_ns}",
         "scene": list(node.plant.scene),
-        "sights": node.display_layout,
+        "display": node.display_layout,
         "ecu_lane": ecu_lane(node),
         "ecus": list(node.ecus),
         "ecu": "" if node.ecus else node.lane_address,  # the bridge's own to answer at

@@ -107,7 +107,7 @@ class Operate:
         return [float(index), float(code), float(getattr(spec, "seed", 0) % 2**53), *params]
 
     def heal(self, slot: int) -> int:
-        """Take an injected fault away."""
+        """Remove the injected fault in this slot."""
         return self._empty(Op.FAULT, self._fault_slots, slot)
 
     def stimulate(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
@@ -129,7 +129,7 @@ class Operate:
         return [float(index), float(code), float(getattr(spec, "seed", 0) % 2**53), *params]
 
     def calm(self, slot: int) -> int:
-        """Take a stimulus away."""
+        """Remove the stimulus in this slot."""
         return self._empty(Op.STIMULUS, self._stimulus_slots, slot)
 
     def load(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from hilnode.shared.codes import Answer, Cause, Event
 from hilnode.shared.control import Word
-from hilnode.shared.events import Happening, Teller
+from hilnode.shared.events import EventDecoder, Happening
 from hilnode.shared.health import Health
 from hilnode.shared.realtime import keep_pace
 from hilnode.shared.row import State
@@ -41,7 +41,9 @@ class Supervisor:
         self._stalls = 0
         self._tended = 0.0
         self.untold = 0  # events that the bridge did not take
-        self._teller = Teller(node.schema, [a.name for a in node.wiring.alarms], node.plant.explain, list(node.drivers))
+        self._event_decoder = EventDecoder(
+            node.schema, [a.name for a in node.wiring.alarms], node.plant.explain, list(node.drivers)
+        )
         self._scripts: list[_Script] = []
         self._starter = _Starter(node, self._say) if node.config.node.autostart else None
         self._stopping = threading.Event()
@@ -114,7 +116,7 @@ class Supervisor:
     def _look(self) -> None:
         while len(rows := self._node.events.read()):
             for words in rows:
-                self._hear(self._teller.decode(words))
+                self._hear(self._event_decoder.decode(words))
             if self._file:
                 with self._writing():
                     self._file.flush()

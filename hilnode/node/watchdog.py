@@ -46,7 +46,7 @@ READY = 30.0  # [s] for the libraries behind the drivers to be loaded
 
 
 class Device:
-    """One device, its safe values and its thread. It is left alone while its twin plays it."""
+    """One device, its safe values and its thread. Never written to while its twin is in its place."""
 
     def __init__(self, spec: dict[str, Any], record: NDArray[np.int64]) -> None:
         self.driver: Driver = registry.create(spec["kind"], spec["name"], spec["options"])
@@ -146,7 +146,7 @@ class Watchdog:
                 return 0
             if dead:
                 self._begin(firing, "the node's process is gone", alive=False)
-                self._mourn()
+                self._clean_up_after_death()
                 return 1
             beat = self.control[Word.HEARTBEAT]  # 0 until the loop has started
             ended = (
@@ -195,8 +195,8 @@ class Watchdog:
         for device in self.devices:
             device.make_safe()
 
-    def _mourn(self) -> None:
-        """Repeat the safe values (a datagram may get lost), then take the dead node's shared memory away."""
+    def _clean_up_after_death(self) -> None:
+        """Repeat the safe values (a datagram may get lost), then remove the dead node's shared memory."""
         until = time.monotonic() + AFTER_DEATH
         while time.monotonic() < until:
             self._make_safe()

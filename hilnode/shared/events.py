@@ -24,7 +24,7 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class Happening:
-    """One event, decoded."""
+    """One event, decoded: a line of `events.jsonl`, a message on the wire."""
 
     tick: int
     time_ns: int
@@ -52,8 +52,8 @@ class Happening:
         return json.dumps(self.as_dict())
 
 
-class Teller:
-    """Decodes events of one node."""
+class EventDecoder:
+    """Decodes the events of one node from rows of its event ring, with a sentence for people."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Fault injection: disturbances of a signal on purpose.
 
 Parameters of a slot: p0 begins at, p1 ends at [ns of simulated time, whole numbers; inf = never], p2 ... as the kind
-says below. Memory (of delay, drop and stuck) moves on only when the plant does, and never takes in what is no number.
+says below. Memory (of delay, drop and stuck) moves on only when the plant does, and never takes in NaN or infinity.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ STUCK, OFF, BIAS, NOISE, DELAY, DROP, QUANTISE = (int(k) for k in Kind)
 
 
 @kernel
-def spoil(faults, s, x, live, dt_ns, moved):
-    """Signal `s` with true value `x`, as it reads with its faults, one after another, if it has any now.
+def apply_faults(faults, s, x, live, dt_ns, moved):
+    """The value of signal `s` after its faults, applied one after another to the true value `x`.
 
-    `moved` tells that a new sample has come, as against a look at the old one while the plant stands.
+    `moved`: `x` is a new sample; otherwise the plant stands and the old one is read again.
     """
     slot = faults.head[s]
     while slot >= 0 and math.isfinite(x):
-        x = _spoil_by(faults, slot, x, live, dt_ns, moved)
+        x = _apply_fault(faults, slot, x, live, dt_ns, moved)
         slot = faults.following[slot]
     return x
 
@@ -54,7 +54,7 @@ def forget(faults, s, x):
 
 
 @kernel
-def _spoil_by(faults, slot, x, live, dt_ns, moved):
+def _apply_fault(faults, slot, x, live, dt_ns, moved):
     p = faults.p[slot]
     step = live.i[L_STEP]
     t = float(step * dt_ns)

@@ -14,7 +14,7 @@ from hilnode.core.jit import kernel
 from hilnode.shared.codes import Cause, Event, Pace, Stale
 from hilnode.shared.lockfree.mailbox import take
 from hilnode.tick.condition import condition, prime
-from hilnode.tick.faults import spoil
+from hilnode.tick.faults import apply_faults
 from hilnode.tick.layout import FORCED, INVALID, L_FLAGS, L_NOW, L_STATE, L_STEP, RUNNING, STALE
 from hilnode.tick.lifecycle import tell, trip
 from hilnode.tick.stimulus import wanted, wave
@@ -120,7 +120,7 @@ def take_inputs(t, moves):
         x = measure(t, i) if slot < 0 else wave(t.stimuli, slot, t.live, t.setup.dt_ns)
         if slot >= 0:
             n.age[i] = 0.0
-        x = condition(n.channels, i, spoil(t.faults, i, x, t.live, t.setup.dt_ns, moves), t.live)
+        x = condition(n.channels, i, apply_faults(t.faults, i, x, t.live, t.setup.dt_ns, moves), t.live)
         if t.forces.on[i] == 1:
             x = t.forces.value[i]
             prime(n.channels, i, x)  # a release starts from here

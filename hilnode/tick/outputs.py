@@ -12,7 +12,7 @@ from hilnode.core.jit import kernel
 from hilnode.shared.codes import Cause
 from hilnode.shared.lockfree.mailbox import put
 from hilnode.tick.condition import condition, prime
-from hilnode.tick.faults import forget, spoil
+from hilnode.tick.faults import apply_faults, forget
 from hilnode.tick.layout import FORCED, L_FLAGS, L_NOW, L_STATE, RUNNING
 from hilnode.tick.lifecycle import trip
 
@@ -21,7 +21,7 @@ C_NOT_FINITE, C_COMMAND = int(Cause.NOT_FINITE), int(Cause.COMMAND_NOT_FINITE)
 
 @kernel
 def check_outputs(t):
-    """A number that is none trips the node before any device sees it."""
+    """Trip the node on a plant output that is NaN or infinite, before any device sees it."""
     y = t.plant.output
     for k in range(y.size):
         if not math.isfinite(y[k]):
@@ -35,7 +35,7 @@ def show_outputs(t, moved):
     first = t.inputs.value.size
     for k in range(t.plant.output.size):
         s = first + k
-        x = spoil(t.faults, s, t.plant.output[k], t.live, t.setup.dt_ns, moved)
+        x = apply_faults(t.faults, s, t.plant.output[k], t.live, t.setup.dt_ns, moved)
         if t.forces.on[s] == 1:
             x = t.forces.value[s]
             t.live.i[L_FLAGS] |= FORCED
@@ -84,7 +84,7 @@ def _impose(t, moved):
         if o.held_by[c] >= 0:
             x = o.held_at[c]
             prime(o.channels, c, x)
-        x = spoil(t.faults, s, x, t.live, t.setup.dt_ns, moved)
+        x = apply_faults(t.faults, s, x, t.live, t.setup.dt_ns, moved)
         if t.forces.on[s] == 1:
             x = t.forces.value[s]
             prime(o.channels, c, x)

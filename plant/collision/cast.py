@@ -1,4 +1,4 @@
-"""Ray casts: the nearest shape that a ray, or each of many rays, hits.
+"""Ray casts: the closest shape that a ray, or each of many rays, hits.
 
 The trees of the broad phase give the shapes whose boxes the ray goes through, moving ones and scenery; planes are in no
 tree and are all asked. What is left is asked after its bounding sphere (ray.py). The boxes must be those of now:
@@ -28,7 +28,7 @@ def update_far(scene, pos, rot, vel, asleep):
 
 @kernel
 def cast(scene, origin, direction, far, mask, normal):
-    """The nearest of the enabled shapes in the groups of `mask` that a ray hits before `far`: its number and distance.
+    """The closest of the enabled shapes in the groups of `mask` that a ray hits before `far`: its number and distance.
 
     (-1, far) if it hits none. `normal` [3] becomes the outward normal there, world axes. `direction` is a unit vector.
     Of two shapes at the same distance the one with the lower number counts.

@@ -4,7 +4,7 @@ Fast bodies do not tunnel: boxes are stretched by what a body may travel in two 
 that distance; a contact that is not yet touching only limits how far the gap may close.
 
 A pair whose materials have the law of the elastic foundation gets one contact: the centroid of the overlap, its mean
-depth and the normal of the contact plane. If they only come near, it is their nearest point.
+depth and the normal of the contact plane. If they only come near, it is their closest point.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _list(contact, out, k, a, b, pair, name):
 
 @kernel
 def _list_volume(scene, contact, region, count, i, j, pair, name):
-    """Add the overlap of two shapes as one contact, or their nearest point; 1 if there was no room for it."""
+    """Add the overlap of two shapes as one contact, or their closest point; 1 if there was no room for it."""
     c, shape, out, near = contact.count[0], scene.shape, scene.out, 0
     if c == contact.depth.size:
         return 1

@@ -93,7 +93,7 @@ def _limit_row(e, rows, k, i, gap):
         return False
     rows.hits[k] = 1 if gap + h * speed < 0.0 and speed < -RESTING * setup.quiet else 0
     if act.bounce[i] > 0.0 and speed < -setup.quiet and rows.hits[k] == 1:
-        rows.bounce[k] = -act.bounce[i] * speed + lift(e, rows, k, act.bounce[i])
+        rows.bounce[k] = -act.bounce[i] * speed + restitution_correction(e, rows, k, act.bounce[i])
     if gap >= 0.0:
         rows.rhs[k] = -gap / h
     else:
@@ -105,9 +105,10 @@ def _limit_row(e, rows, k, i, gap):
 
 
 @inline
-def lift(e, rows, k, bounce):
-    """What a bounce must add to its speed, because the step that follows pulls on it for longer than it was apart: the
-    bodies' free acceleration into the contact over the mean of the step before and after."""
+def restitution_correction(e, rows, k, bounce):
+    """Speed added to a rebound: gravity acts on it for the whole step that follows, longer than the bodies were apart.
+
+    It is gravity's acceleration along the row, into the contact, times h (1 + bounce) / 2."""
     setup, a, b = e.model.setup, rows.a[k], rows.b[k]
     closing = 0.0
     if a >= 0 and e.model.body.kind[a] == DYNAMIC:

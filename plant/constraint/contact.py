@@ -1,4 +1,4 @@
-"""Contact rows: a normal and two tangents for every entry of the contact list.
+"""Contact rows: a normal and two tangents for every entry of the contact list, and their warm start by feature.
 
     normal     G v >= what the gap allows (Vortex eq. 24)      impulse >= -adhesion
     tangents   G v = 0                                         |impulse| <= mu times the normal's (scaled box, eq. 29)
@@ -18,7 +18,7 @@ import math
 from hilnode.core.jit import inline, kernel
 from hilnode.core.struct import address_of
 from plant.codes import BodyKind, Bound
-from plant.constraint.actuators import RESTING, UNSEEN, lift, row_speed
+from plant.constraint.actuators import RESTING, UNSEEN, restitution_correction, row_speed
 from plant.constraint.compliant_contact import keep_smooth, smooth_rows
 from plant.constraint.contact_jacobian import choose_tangent, contact_row
 from plant.contact_law.model import Law
@@ -39,7 +39,7 @@ GRIP = 1e-5  # compliance of sticking friction, as a share of the inverse masses
 
 @kernel
 def warm_contacts(contact, warm):
-    """Impulses, tangents and bristles of contacts that stayed, by their feature.
+    """Warm start: impulses, tangents and bristles of contacts that stayed, by their feature.
 
     The lists of two steps are alike as a rule, so the hash table is made only when they are not.
     """
@@ -118,7 +118,7 @@ def _normal_row(e, rows, k, c, pair):
     rows.excess[k] = rows.bounce[k] = 0.0
     rows.hits[k] = 1 if depth - h * speed > 0.0 and speed < -RESTING * setup.quiet else 0
     if material.bounce[pair] > 0.0 and speed < -setup.quiet and rows.hits[k] == 1:
-        rows.bounce[k] = -material.bounce[pair] * speed + lift(e, rows, k, material.bounce[pair])
+        rows.bounce[k] = -material.bounce[pair] * speed + restitution_correction(e, rows, k, material.bounce[pair])
     if depth > 0.0:
         own = UNSEEN * setup.visible + 2.0 * max(contact.impulse[c, 0], 0.0) / (h * material.stiffness[pair])
         rows.excess[k] = max(0.0, depth - own)

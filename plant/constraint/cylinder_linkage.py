@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike
 
 from hilnode.core.jit import inline
 
-LEAST_SLOPE = 1e-3  # [m/rad] of a crank at its dead centre: what is left there, so that nothing is divided by zero
+LEAST_SLOPE = 1e-3  # [m/rad] of a linkage at its dead centre: what is left there, so that nothing is divided by zero
 
 
-class Crank(NamedTuple):
-    """The triangle of a cylinder and the two arms of a hinge."""
+class CylinderLinkage(NamedTuple):
+    """Geometry of a cylinder on a hinge: the triangle of the two arms and the cylinder."""
 
-    a: float  # [m] 0 = no crank: the cylinder lies along the slide of its joint
+    a: float  # [m] 0 = no linkage: the cylinder lies along the slide of its joint
     b: float  # [m]
     phase: float  # [rad]
 
@@ -40,7 +40,7 @@ class Crank(NamedTuple):
         return self.a * self.b * math.sin(self.phase + angle) / self.length(angle)
 
     def angle(self, length: float) -> float:
-        """The angle at which the cylinder is so long, on the side of the dead centre where angle 0 is."""
+        """The angle at which the cylinder has this length [m], on the side of the dead centre where angle 0 is."""
         cosine = (self.a**2 + self.b**2 - length**2) / (2 * self.a * self.b)
         if not -1 <= cosine <= 1:
             low, high = abs(self.a - self.b), self.a + self.b
@@ -49,23 +49,23 @@ class Crank(NamedTuple):
         return (turn if math.sin(self.phase) >= 0 else -turn) - self.phase
 
 
-NO_CRANK = Crank(0.0, 0.0, 0.0)
+NO_LINKAGE = CylinderLinkage(0.0, 0.0, 0.0)
 
 
-def crank_of(hinge: ArrayLike, axis: ArrayLike, pin_a: ArrayLike, pin_b: ArrayLike) -> Crank:
-    """The triangle of two pins about a hinge at angle 0, in world coordinates; what lies along the axis is dropped."""
+def linkage_of(hinge: ArrayLike, axis: ArrayLike, pin_a: ArrayLike, pin_b: ArrayLike) -> CylinderLinkage:
+    """The linkage of two pins about a hinge at angle 0, in world coordinates; offsets along the axis are dropped."""
     z = np.asarray(axis, float) / np.linalg.norm(axis)
     arms = [np.asarray(p, float) - np.asarray(hinge, float) for p in (pin_a, pin_b)]
     first, second = (arm - z * (z @ arm) for arm in arms)
     a, b = float(np.linalg.norm(first)), float(np.linalg.norm(second))
     if not min(a, b) > 1e-6:
         raise ValueError("a pin lies on the hinge's axis: a cylinder there turns nothing")
-    return Crank(a, b, math.atan2(float(z @ np.cross(first, second)), float(first @ second)))
+    return CylinderLinkage(a, b, math.atan2(float(z @ np.cross(first, second)), float(first @ second)))
 
 
 @inline
 def reach(a, b, phase, angle):
-    """Length of a cylinder and its slope, for kernels; without a crank the coordinate is the length itself."""
+    """Length of a cylinder and its slope, for kernels; without a linkage the coordinate is the length itself."""
     if a == 0.0:
         return angle, 1.0
     length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(phase + angle))

@@ -70,8 +70,8 @@ def _chamber(cylinder, chamber, c, side, h, volume):
 def cylinder_row(e, c, where):
     """Compliance and right-hand side of the row of cylinder `c` on a joint's coordinate that is at `where`."""
     cylinder, chamber, h = e.model.cylinder, e.data.chamber, e.model.setup.h
-    crank = cylinder.crank[c]
-    length, slope = reach(crank[0], crank[1], crank[2], where)
+    linkage = cylinder.linkage[c]
+    length, slope = reach(linkage[0], linkage[1], linkage[2], where)
     x = length - cylinder.closed[c]
     chamber.out[c], chamber.slope[c] = x, slope
     a, b, dead = cylinder.area_a[c], cylinder.area_b[c], cylinder.dead[c]

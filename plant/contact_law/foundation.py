@@ -82,7 +82,7 @@ def foundation_force(
     )
     jx, jy, jz = _times(inertia, nx, ny, nz)
     spread = nx * jx + ny * jy + nz * jz
-    _rub(friction * load, slow, spread / volume, n, velocity, rate, spin, out)
+    _write_friction(friction * load, slow, spread / volume, n, velocity, rate, spin, out)
     # rolling, about the principal axes of the patch
     ax, ay, az, bx, by, bz = _patch_axes(patch, nx, ny, nz, way[1, 0], way[1, 1], way[1, 2])
     _set(way, 4, ax, ay, az)
@@ -121,8 +121,8 @@ def _times(m, x, y, z):
 
 
 @inline
-def _rub(most, slow, turning, n, velocity, rate, spin, out):
-    """Friction of sliding and spinning; `turning` is the square of the overlap's radius of gyration."""
+def _write_friction(most, slow, turning, n, velocity, rate, spin, out):
+    """Sliding and drilling friction, into `out`; `turning` is the square of the overlap's radius of gyration."""
     force, damping, reach, way = out.force, out.damping, out.reach, out.way
     nx, ny, nz = n[0], n[1], n[2]
     about = spin[0] * nx + spin[1] * ny + spin[2] * nz

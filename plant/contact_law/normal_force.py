@@ -114,7 +114,7 @@ def effective_young(young: Pair, poisson: Pair) -> float:
 
 
 def effective_shear(young: Pair, poisson: Pair) -> float:
-    """1 / sum of 2 (2 - v)(1 + v) / E [Pa] (Koerner eq. 2.19 with its signs mended)."""
+    """1 / sum of 2 (2 - v)(1 + v) / E [Pa] (Koerner eq. 2.19 with its signs corrected)."""
     return 1.0 / sum(2 * (2 - v) * (1 + v) / e for e, v in zip(_both(young), _both(poisson), strict=True))
 
 

@@ -71,7 +71,7 @@ def check_hulls(world: World) -> None:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What a shape cannot be is the world's fault."""
+    """Raise a ValueError from the making of a shape as a WorldError."""
     try:
         yield
     except WorldError:

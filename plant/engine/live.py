@@ -72,9 +72,9 @@ def _all_or_nothing(engine: Engine) -> Iterator[None]:
 
 
 def take_in(engine: Engine) -> None:
-    """Everything that the engine's world holds and the engine does not: bodies, joints, actuators and shapes.
+    """Add to the engine what its world has gained since compile: bodies, joints, actuators and shapes.
 
-    What finds no room, or cannot be, is refused before anything is changed.
+    What does not fit into the reserved room, or is invalid, is refused before anything is changed.
     """
     world = engine.world
     bodies = [b for name, b in world.bodies.items() if name not in engine.names]

@@ -161,7 +161,7 @@ def _is_at_rest(state, b):
 
 @kernel
 def tend_pool(e, pool):
-    """Before a step: who comes and who goes."""
+    """Before a step: give objects that are near a spare body, and take it from those that are far and at rest."""
     n = pool.kind.size
     for _ in range(min(LOOKS, n)):
         o = pool.next[0]

@@ -134,8 +134,8 @@ def cylinders(world: World) -> Cylinders:
 
     return Cylinders(
         actuator=np.array([acts.index(c.name) for c in made], np.int64),
-        crank=np.array([c.crank for c in made], float).reshape(-1, 3),
-        **{name: column(name) for name in Cylinders._fields if name not in ("actuator", "crank")},
+        linkage=np.array([c.linkage for c in made], float).reshape(-1, 3),
+        **{name: column(name) for name in Cylinders._fields if name not in ("actuator", "linkage")},
     )
 
 

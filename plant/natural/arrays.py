@@ -68,7 +68,7 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
         touch=zeros(natural.Touches, touch_shapes, c),
         foundation=_foundation_rows(len(e.data.region.volume)),
         report=np.zeros(natural.Told.COUNT),
-        pressed=natural.Pressed(*np.zeros((3, len(e.data.region.volume), 3))),
+        wrench=natural.FoundationWrenches(*np.zeros((3, len(e.data.region.volume), 3))),
     )
 
 

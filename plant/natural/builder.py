@@ -63,7 +63,7 @@ class Line:
 
 @dataclass
 class Row:
-    """A row on its way."""
+    """A row under construction, before it is written into arrays."""
 
     form: Form
     role: Role
@@ -95,9 +95,9 @@ class Builder:
             raise WorldError(f"apart={strange}: no such joint: {nearest(strange[0], [j for j in joints if j])}")
         self.ground = len(e.model.body.mass)
         body, state = e.model.body, e.data.state
-        told = [int(k) != BodyKind.DYNAMIC for k in body.kind] + [True]
+        prescribed = [int(k) != BodyKind.DYNAMIC for k in body.kind] + [True]
         sizes = [_size(body.mass[b], body.inertia[b]) for b in range(self.ground)] + [1.0]
-        self.sharing = Sharing(told, sizes)
+        self.sharing = Sharing(prescribed, sizes)
         self.pos = [*state.pos, np.zeros(3)]
         self.rot = [*(matrix(q) for q in state.quat), np.eye(3)]
         self.lines: dict[tuple[tuple[int, float], ...], int] = {}
@@ -118,11 +118,11 @@ class Builder:
             for j in live:
                 self._share(j)
         for b in range(self.ground):
-            if not self.sharing.frames[b].told:
+            if not self.sharing.frames[b].prescribed:
                 self.sharing.complete(b)
         self._spread_frames()
         for b in range(self.ground):
-            if not self.sharing.frames[b].told:
+            if not self.sharing.frames[b].prescribed:
                 self._rigid(b)
         for j in live:
             self._joint(j)
@@ -136,7 +136,7 @@ class Builder:
         body = self.e.model.body
         out = np.zeros((self.ground + 1, 4, 4))
         for b in range(self.ground):
-            if self.sharing.frames[b].told:
+            if self.sharing.frames[b].prescribed:
                 continue
             tensor = body.inertia[b]
             spread = np.zeros((4, 4))
@@ -178,13 +178,13 @@ class Builder:
     # lines
 
     def _spread_frames(self) -> None:
-        """Made and part of every body; the ground and told bodies get entities for all that rows will ask of them."""
+        """Fill `made`, `part`, `of` of all bodies; the ground and bodies with prescribed motion get known entities."""
         n = self.ground + 1
         self.made, self.part, self.of = np.zeros((n, 4, 4)), np.zeros((n, 4, 4)), np.zeros((n, 4), np.int64)
         for b, frame in enumerate(self.sharing.frames):
             if b < self.ground and self.e.model.body.kind[b] == BodyKind.ABSENT:
                 continue
-            if frame.told:
+            if frame.prescribed:
                 frame.rows, frame.entity = [], []
                 for k in range(4):
                     row = np.eye(4)[k]
@@ -226,7 +226,7 @@ class Builder:
 
     def _mass(self, *bodies: int) -> float:
         """Of the lightest of these that can move; 1 if none of them can."""
-        masses = (float(self.e.model.body.mass[b]) for b in bodies if not self.sharing.frames[b].told)
+        masses = (float(self.e.model.body.mass[b]) for b in bodies if not self.sharing.frames[b].prescribed)
         return min(masses, default=1.0)
 
     def _place(self, line: Line) -> Vector:
@@ -281,7 +281,7 @@ class Builder:
         joint = self.e.model.joint
         a, b = self.body(joint.a[j]), self.body(joint.b[j])
         if not self.is_free(lines):
-            if joint.rigid[j] and not (self.sharing.frames[a].told and self.sharing.frames[b].told):
+            if joint.rigid[j] and not (self.sharing.frames[a].prescribed and self.sharing.frames[b].prescribed):
                 self._check(form, lines, goal, part, f"joint {self.joint_names[j]!r}")
             return
         at = self.add(form, Role.HOLD, *lines, goal=goal, mass=self._mass(a, b), joint=j, slot=slot)

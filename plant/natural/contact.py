@@ -272,11 +272,11 @@ def _point_along(push, normal, out):
 
 @kernel
 def keep_touches(e, n):
-    """What the contacts of this step hand on to the next, and tell of themselves."""
+    """Store contact impulses, friction directions, stretches and first rates, for the next step and for queries."""
     contact, t, h, law = e.data.contact, n.touch, n.method.h, e.model.material.smooth.law
     for c in range(contact.count[0]):
         contact.impulse[c, 0] = h * t.load[c]
-        push = n.pressed.force[c] if law[contact.pair[c]] == FOUNDATION else t.push[c]
+        push = n.wrench.force[c] if law[contact.pair[c]] == FOUNDATION else t.push[c]
         along = _point_along(push, contact.normal[c], contact.tangent[c])
         contact.impulse[c, 1] = h * along if t.depth[c] > 0.0 else 0.0
         contact.impulse[c, 2] = 0.0

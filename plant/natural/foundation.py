@@ -132,7 +132,7 @@ def push_foundation(e, n, c):
         foundation.weight[k] = 0.0
         foundation.free[k] = 0
     for k in range(3):
-        n.pressed.force[c, k] = n.pressed.torque[c, k] = 0.0
+        n.wrench.force[c, k] = n.wrench.torque[c, k] = 0.0
     _place(e, n, c, i, j)
     if overlap(address_of(e.scene), e.scene.volumes, i, j) == 0:
         return
@@ -169,19 +169,19 @@ def push_foundation(e, n, c):
         _write_slopes(e, n, c, row, k, at if k == 0 else point, out.way[k])
         foundation.weight[row] = of_position * out.stiffness[k] + of_rate * out.damping[k]
         add_slopes(foundation, n.entity.residual, row, -out.force[k])
-    _tell(n.pressed, c, out, point, at)
+    _store_wrench(n.wrench, c, out, point, at)
 
 
 @inline
-def _tell(pressed, c, out, point, at):
+def _store_wrench(wrench, c, out, point, at):
     """Force and torque at the centroid; the normal force is given through the middle of the patch."""
     way, f = out.way, out.force
     x, y, z = cross(at[0] - point[0], at[1] - point[1], at[2] - point[2], way[0, 0], way[0, 1], way[0, 2])
     arm = (x, y, z)
     for k in range(3):
-        pressed.point[c, k] = point[k]
-        pressed.force[c, k] = f[0] * way[0, k] + f[1] * way[1, k] + f[2] * way[2, k]
-        pressed.torque[c, k] = f[0] * arm[k] + f[3] * way[3, k] + f[4] * way[4, k] + f[5] * way[5, k]
+        wrench.point[c, k] = point[k]
+        wrench.force[c, k] = f[0] * way[0, k] + f[1] * way[1, k] + f[2] * way[2, k]
+        wrench.torque[c, k] = f[0] * arm[k] + f[3] * way[3, k] + f[4] * way[4, k] + f[5] * way[5, k]
 
 
 @kernel

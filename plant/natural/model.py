@@ -187,8 +187,8 @@ class FoundationRows(NamedTuple):
     vel: F2  # [2, 6]
 
 
-class Pressed(NamedTuple):
-    """What contacts by volume push their first body with, as the last iteration has it."""
+class FoundationWrenches(NamedTuple):
+    """Force and torque of contacts by volume on their first body, from the last iteration."""
 
     point: F2  # [contact, 3] world [m]
     force: F2  # [contact, 3] there [N]
@@ -207,11 +207,11 @@ class Natural(NamedTuple):
     touch: Touches
     foundation: FoundationRows
     report: F1  # [Told]
-    pressed: Pressed
+    wrench: FoundationWrenches
 
 
 class Told(IntEnum):
-    """Places in `Natural.report`."""
+    """Indices into `Natural.report`, the figures of merit of the last step."""
 
     RESIDUAL = 0  # largest entry of the last correction of q [m; 1 of a vector]
     GAP = 1  # largest violation of a held row after the step

@@ -106,8 +106,8 @@ def _take_contacts(e: model.Engine, n: natural.Natural, out: Array) -> None:
         for side, b in sides:
             sign = 1 - 2 * side
             if law[contact.pair[c]] == FOUNDATION:
-                force, arm = n.pressed.force[c], n.pressed.point[c] - e.data.state.pos[b]
-                out[b] -= sign * np.concatenate([force, np.cross(arm, force) + n.pressed.torque[c]])
+                force, arm = n.wrench.force[c], n.wrench.point[c] - e.data.state.pos[b]
+                out[b] -= sign * np.concatenate([force, np.cross(arm, force) + n.wrench.torque[c]])
             else:
                 out[b] -= _wrench(e, n, b, sign * np.outer(n.touch.share[c, side], n.touch.push[c]))
 

@@ -33,7 +33,7 @@ class Entity:
 class Frame:
     """A body: features in its own axes, from the centre of mass, each with its entity."""
 
-    told: bool
+    prescribed: bool
     size: float
     rows: list[Vector] = field(default_factory=list)  # 1 or 0 for point or vector, then where
     entity: list[int] = field(default_factory=list)
@@ -42,8 +42,8 @@ class Frame:
 class Sharing:
     """All frames and entities of a mechanism on its way."""
 
-    def __init__(self, told: list[bool], sizes: list[float]) -> None:
-        self.frames = [Frame(t, s) for t, s in zip(told, sizes, strict=True)]
+    def __init__(self, prescribed: list[bool], sizes: list[float]) -> None:
+        self.frames = [Frame(t, s) for t, s in zip(prescribed, sizes, strict=True)]
         self.entities: list[Entity] = []
 
     def find(self, number: int) -> int:
@@ -58,7 +58,7 @@ class Sharing:
 
     def share(self, a: int, feature_a: Vector, b: int, feature_b: Vector) -> bool:
         """Make a feature of body `a` and one of body `b` the same entity; False if that can not be."""
-        if self.frames[a].told and self.frames[b].told:
+        if self.frames[a].prescribed and self.frames[b].prescribed:
             return True
         first, second = self._fits(a, feature_a), self._fits(b, feature_b)
         if first == _FULL or second == _FULL:
@@ -79,7 +79,7 @@ class Sharing:
         for k, other in enumerate(frame.rows):
             if np.abs(self._scaled(body, other) - mine).max() < SAME and other[0] == row[0]:
                 return k
-        if frame.told:
+        if frame.prescribed:
             return _NEW
         rows = np.array([*(self._scaled(body, r) for r in frame.rows), mine])
         if len(rows) > 4 or np.linalg.svd(rows, compute_uv=False)[-1] < SPANS:
@@ -94,7 +94,7 @@ class Sharing:
             return self.find(frame.entity[place])
         number = self.new()
         entity = self.entities[number]
-        if frame.told:
+        if frame.prescribed:
             entity.owner, entity.local = body, row
         else:
             entity.users.add(body)
@@ -109,7 +109,7 @@ class Sharing:
         if one.users & other.users:
             return False  # a body would have it twice
         if one.owner is not None and other.owner is not None:
-            return False  # both are told, perhaps differently
+            return False  # both are prescribed, perhaps differently
         if other.owner is not None:
             one, other = other, one
         other.into = one.number

@@ -442,7 +442,7 @@ def give_reactions(e, n):
 
 @kernel
 def let_go(e, n):
-    """Joints that bore too much in this step hold no longer, nor what acts on them."""
+    """Break joints loaded beyond their strength in this step; switch off their rows and those of their actuators."""
     r, joint, act = n.row, e.model.joint, e.model.actuator
     before = e.data.status[BROKEN]
     break_joints(e)

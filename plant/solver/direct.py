@@ -1,4 +1,4 @@
-"""The direct solver: all rows of an island at once, exactly.
+"""The direct solver: the mixed linear complementarity problem (MLCP) of an island, all rows at once, exactly.
 
 The bounded rows of a step (contacts, motors, limits, springs) have compliance, so their impulses follow from the
 velocities, clamped to the bounds:
@@ -8,8 +8,8 @@ velocities, clamped to the bounds:
 so rows that are between their bounds go into the matrix (M + G' G / sigma), rows at a bound into the right-hand side,
 and after a solve it is seen who must change sides. Changing all of them at once is block principal pivoting (Vortex
 2.6; Murty; Judice and Pires), with rows eliminated before bodies: the factor keeps the sparsity of the mechanism
-however many contacts there are, and redundant contacts do no harm. Started from the last step's states one round is
-the rule.
+however many contacts there are, and redundant contacts do no harm. Warm started from the last step's states, one
+round is the rule.
 
 Block pivoting may cycle. The solution is also the minimum of a convex potential, kinetic energy against the free
 motion plus a piecewise quadratic for every row, and a block pivot is a Newton step of it: when the number of rows in

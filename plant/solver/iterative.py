@@ -1,7 +1,7 @@
-"""Iterative solvers for islands with many loops: over-relaxed projected Gauss-Seidel, accelerated projected gradient.
+"""Iterative solvers of the mixed linear complementarity problem (MLCP) of an island, for islands with many loops.
 
-Both start from the last step's impulses, work on the velocities of the bodies, and need memory and time in proportion
-to the rows.
+Over-relaxed projected Gauss-Seidel, and accelerated projected gradient. Both warm start from the last step's impulses,
+work on the velocities of the bodies, and need memory and time in proportion to the rows.
 
     every row    impulse <- clamp(impulse + w (rhs - G v - sigma impulse) / (G M^-1 G' + sigma))
     friction     the two tangents of a contact together, on the disc of radius mu times the normal impulse of now
@@ -174,15 +174,15 @@ def sweep(e, i, mode, most):
             _apply(m, d, k, now - was)
             change, large = max(change, abs(now - was)), max(large, abs(now))
             if kind == CONTACT and mode != BOXES:
-                change = max(change, _rub(m, d, k, d.contact.friction[rows.source[k]] * max(now, 0.0)))
+                change = max(change, _project_friction(m, d, k, d.contact.friction[rows.source[k]] * max(now, 0.0)))
         if change <= ENOUGH * large:
             return turn + 1
     return most
 
 
 @inline
-def _rub(m, d, k, reach):
-    """Both tangents of the contact whose normal is row `k`, onto the disc of radius `reach`."""
+def _project_friction(m, d, k, reach):
+    """Sweep both tangents of the contact with normal row `k`, projected onto the friction disc of radius `reach`."""
     rows = d.bounded
     p0, q0 = rows.value[k + 1], rows.value[k + 2]
     p = p0 + _missing(d, k + 1) / rows.diagonal[k + 1]

@@ -30,7 +30,7 @@ def start_of(data: Data) -> Start:
 
 @kernel
 def restart(e, start):
-    """The state of `start`, at rest in every other respect: nothing touched, nothing pulled, nobody asleep."""
+    """Restore the state of `start`; all else is cleared: no warm start, no reaction forces, no body asleep."""
     s, d = e.data.state, e.data
     s.pos[:] = start.pos
     s.quat[:] = start.quat

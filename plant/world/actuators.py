@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from hilnode.core.signals import nearest
 from plant.codes import Bound, Turning
-from plant.constraint.cylinder_linkage import NO_CRANK, Crank, crank_of
+from plant.constraint.cylinder_linkage import NO_LINKAGE, CylinderLinkage, linkage_of
 from plant.constraint.joint_coordinate import ABOUT
 from plant.world.checks import Vector, WorldError, distance_between, three
 from plant.world.joints import RIGID, Axis, WithJoints, axis_code
@@ -71,7 +71,7 @@ class Cylinder:
     valve_gain: float  # [m^3/(s sqrt(Pa))]
     laminar: float  # [Pa]
     pressure: tuple[float, float]  # [Pa] at the start
-    crank: Crank = NO_CRANK  # on a hinge
+    linkage: CylinderLinkage = NO_LINKAGE  # on a hinge
     closed: float = 0.0  # [m] from pin to pin with the piston in, on a hinge
 
 
@@ -252,18 +252,18 @@ class WithActuators(WithJoints):
                 raise WorldError(f"cylinder {name!r}: {what} {value} must be positive")
         if not (0 <= rod < bore and 0 <= tank < supply and supply < relief and min(pressure) >= 0):
             raise WorldError(f"cylinder {name!r}: needs rod < bore, tank < supply < relief, pressures not negative")
-        crank = NO_CRANK
+        linkage = NO_LINKAGE
         if pins is not None:
             if joint not in self.joints:
                 raise WorldError(f"cylinder {name!r}: no joint {joint!r}: {nearest(joint, list(self.joints))}")
             hinge = self.joints[joint]
             try:
-                crank = crank_of(hinge.at, rotated(hinge.quat, np.array([0.0, 0.0, 1.0])), *pins)
+                linkage = linkage_of(hinge.at, rotated(hinge.quat, np.array([0.0, 0.0, 1.0])), *pins)
             except ValueError as error:
                 raise WorldError(f"cylinder {name!r}: {error}") from error
-            if not 0 < closed <= crank.length(0.0) <= closed + stroke:
+            if not 0 < closed <= linkage.length(0.0) <= closed + stroke:
                 raise WorldError(
-                    f"cylinder {name!r}: its pins are {crank.length(0.0):.4g} m apart, which must lie between closed "
+                    f"cylinder {name!r}: its pins are {linkage.length(0.0):.4g} m apart, which must lie between closed "
                     f"{closed} and {closed + stroke} m"
                 )
         area = math.pi / 4 * bore**2
@@ -282,7 +282,7 @@ class WithActuators(WithJoints):
             valve_gain=flow / math.sqrt(supply - tank),
             laminar=1e4,
             pressure=pressure,
-            crank=crank,
+            linkage=linkage,
             closed=closed,
         )
         return name

@@ -17,7 +17,7 @@ from hilnode.core.signals import Signal
 from hilnode.node.operate import Operate
 from hilnode.report import doctor_checks, latency_probe
 from hilnode.shared.codes import Cause, Event, ExitCode
-from hilnode.shared.events import Teller
+from hilnode.shared.events import EventDecoder
 from hilnode.shared.health import Health
 from hilnode.shared.row import Col, Flag, Schema, State
 from plant.abi import Status
@@ -87,11 +87,11 @@ def test_messages_that_may_wait_for_a_subscriber() -> None:
 
 def test_every_cause_of_a_trip_is_explained() -> None:
     schema = Schema(1_000_000, (Signal("signal"),), (Signal("signal2"),), (Signal("signal3"),), ())
-    teller = Teller(schema, ["NAME"], lambda status: "REASON")
+    decoder = EventDecoder(schema, ["NAME"], lambda status: "REASON")
     sentences = set()
     for cause in Cause:
         words = np.array([0, 0, Event.TRIP, cause, 0, 0], np.int64)
-        told = teller.decode(words).sentence.removeprefix("tripped: ")
+        told = decoder.decode(words).sentence.removeprefix("tripped: ")
         sentences.add(re.sub(r"\bsignal[23]?\b", "SIGNAL", told).replace("0 overruns", "N overruns"))
     explained = {row[0].strip("`") for row in rows_of(DOCS / "safety.md")}
     assert sentences <= explained

@@ -1,4 +1,4 @@
-"""Mailbox: the latest values of one device; one writer, many readers, lock-free.
+"""Mailbox: the latest values of one device, in a lock-free quadruple buffer; one writer, many readers.
 
     word 0        head: letters written so far (on a cache line of its own)
     word 8 ...    SLOTS slots of 2 x channels words: values (float64), then the time each was measured [ns]
@@ -8,7 +8,7 @@ together.
 
 Memory ordering
 ---------------
-A plain seqlock has one copy and an odd/even counter: a writer that dies half
+A seqlock with four copies. A plain seqlock has one copy and an odd/even counter: a writer that dies half
 way leaves it odd for ever, and a reader that meets a writer must spin. Here the writer fills the *next* of four
 slots and then raises the head, by the protocol of `ring.py` (same fences, same proof, with n = head - 1 and
 capacity = SLOTS). So the last complete letter is always readable, even after the writer was killed in the

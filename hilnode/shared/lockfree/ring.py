@@ -1,4 +1,4 @@
-"""Ring: one writer, many readers, lock-free; one row per push, and the oldest row is overwritten.
+"""Ring buffer: one writer, many readers, lock-free; one row per push, and the oldest row is overwritten.
 
     word 0        head: rows pushed so far (on a cache line of its own)
     word 8 ...    capacity x width words; row n stands in slot n mod capacity

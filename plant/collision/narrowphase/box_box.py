@@ -7,7 +7,7 @@ bound of the gap if not. Then, in this order, whichever first yields a point as 
     a face of i that is nearly perpendicular to the axis, with the face of j that meets it clipped to its sides
     a face of j likewise
     the two edges that cross, one point
-    the nearest corner of one box to the other, one point (boxes apart, corner or edge against edge or corner)
+    the closest corner of one box to the other, one point (boxes apart, corner or edge against edge or corner)
 
 Faces come before edges and i before j even when the other is better by a hair or by a small tilt, so that boxes at rest
 on each other keep their points. This loses next to nothing: the clipped face holds the crossing of edges too.
@@ -122,7 +122,7 @@ def _crossed(best, which, other, c, s, this):
 
 @inline
 def _most_square(rot, i, x, y, z):
-    """The axis of frame i that is nearest to a direction, and the cosine between them."""
+    """The axis of frame i that is closest to a direction, and the cosine between them."""
     u, v, w = abs(_along(rot, i, 0, x, y, z)), abs(_along(rot, i, 1, x, y, z)), abs(_along(rot, i, 2, x, y, z))
     if w > u and w > v:
         return 2, w
@@ -335,7 +335,7 @@ def _slab(u, du, gu):
 
 @kernel
 def _corner(shape, placed, i, j, x, y, z, apart, margin, out):
-    """The nearest corner of one box to the other, for boxes apart; (x, y, z) is the axis if the distance is 0."""
+    """The closest corner of one box to the other, for boxes apart; (x, y, z) is the axis if the distance is 0."""
     square_i, corner_i = _nearest(shape, placed, j, i)
     square_j, corner_j = _nearest(shape, placed, i, j)
     if square_i <= square_j:
@@ -386,7 +386,7 @@ def _corner_from(shape, placed, r, o, corner):
 
 @kernel
 def _nearest(shape, placed, r, o):
-    """Squared distance of box r from the nearest corner of box o, and the corner."""
+    """Squared distance of box r from the closest corner of box o, and the corner."""
     best, which = math.inf, 0
     for corner in range(8):
         u, v, w = _corner_from(shape, placed, r, o, corner)

@@ -13,13 +13,13 @@ import math
 from hilnode.core.jit import inline, kernel
 from plant.collision.narrowphase.sphere_capsule import BETTER, NEAR, along, ball_in_frame, box_distance, clamp, to_frame
 
-SAME_WAY = 0.99  # cosine up to which the normal at an end may differ from the normal at the nearest point
+SAME_WAY = 0.99  # cosine up to which the normal at an end may differ from the normal at the closest point
 FLAT = 0.05  # a face is level with the capsule if its normal has less than this along the contact's normal
 
 
 @kernel
 def capsule_box(shape, placed, i, j, margin, out):
-    """One to three points; features: 0 the nearest, 1 and 2 the ends of the length along a face or edge, 3-5 inside."""
+    """One to three points; features: 0 the closest, 1 and 2 the ends of the length along a face or edge, 3-5 inside."""
     pos, rot, size = placed.pos, placed.rot, shape.size
     radius, half = size[i, 0], size[i, 1]
     a, b, c = size[j, 0], size[j, 1], size[j, 2]
@@ -76,8 +76,8 @@ def _end(shape, placed, i, j, t, x, y, z, dx, dy, dz, nx, ny, nz, margin, out, n
 
 
 @inline
-def _across(best, which, x, y, dx, dy, a, b, this):
-    """Keep the lesser overlap, with that along the cross product of core and axis, in the plane across the axis."""
+def _keep_lesser_overlap(best, which, x, y, dx, dy, a, b, this):
+    """The lesser of `best` and the overlap along the cross product of core and box axis, and which one it is."""
     length = math.sqrt(dx * dx + dy * dy)
     if length < 1e-9:
         return best, which
@@ -98,9 +98,9 @@ def _through(shape, placed, i, j, x, y, z, dx, dy, dz, margin, out):
         best, which = b + half * abs(dy) - abs(y), 1
     if c + half * abs(dz) - abs(z) < best:
         best, which = c + half * abs(dz) - abs(z), 2
-    best, which = _across(best, which, y, z, dy, dz, b, c, 3)
-    best, which = _across(best, which, z, x, dz, dx, c, a, 4)
-    best, which = _across(best, which, x, y, dx, dy, a, b, 5)
+    best, which = _keep_lesser_overlap(best, which, y, z, dy, dz, b, c, 3)
+    best, which = _keep_lesser_overlap(best, which, z, x, dz, dx, c, a, 4)
+    best, which = _keep_lesser_overlap(best, which, x, y, dx, dy, a, b, 5)
     if which == 0:
         return _through_face(shape, placed, i, j, 0, x, dx, a, y, dy, b, z, dz, c, margin, out)
     if which == 1:
@@ -184,7 +184,7 @@ def _narrow(low, high, u, du, a, x, y, z, dx, dy, dz, p, q, r):
 
 @inline
 def nearest_to_box(x, y, z, dx, dy, dz, half, a, b, c):
-    """Where a segment about (x, y, z) along the unit vector d is nearest to a box about the origin.
+    """Where a segment about (x, y, z) along the unit vector d is closest to a box about the origin.
 
     The squared distance is convex along the segment, and its slope is linear between the places where the segment
     crosses the box's face planes: so the zero of the slope is found exactly.

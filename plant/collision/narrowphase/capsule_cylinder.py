@@ -23,7 +23,7 @@ from plant.collision.narrowphase.sphere_capsule import (
     to_frame,
 )
 
-REFINE = 48  # at most so many steps to the nearest point; half a dozen as a rule
+REFINE = 48  # at most so many steps to the closest point; half a dozen as a rule
 LEAST_SLOPE = 1e-8  # where a minimum counts as found: its distance is then right to rounding
 ANGLES = 24  # tried for a way over the rim
 GOLDEN = 0.6180339887498949
@@ -31,7 +31,7 @@ GOLDEN = 0.6180339887498949
 
 @kernel
 def capsule_cylinder(shape, placed, i, j, margin, out):
-    """One to three points; features: 0 the nearest, 1 and 2 the ends of the common length, 3-6 inside."""
+    """One to three points; features: 0 the closest, 1 and 2 the ends of the common length, 3-6 inside."""
     pos, rot, size = placed.pos, placed.rot, shape.size
     radius, half, r, h = size[i, 0], size[i, 1], size[j, 0], size[j, 1]
     x, y, z = to_frame(placed, j, pos[i, 0], pos[i, 1], pos[i, 2])
@@ -72,7 +72,7 @@ def _slope(t, x, y, z, dx, dy, dz, r, h):
 
 @kernel
 def _nearest(x, y, z, dx, dy, dz, half, r, h):
-    """Where along the core it is nearest to the cylinder."""
+    """Where along the core it is closest to the cylinder."""
     low, high = -half, half
     at_low, at_high = _slope(low, x, y, z, dx, dy, dz, r, h), _slope(high, x, y, z, dx, dy, dz, r, h)
     if at_low >= 0.0:

@@ -1,6 +1,6 @@
 """Contacts of any two convex shapes, from their support functions alone.
 
-Apart: GJK gives distance, normal and nearest points (gjk.py). Overlapping: EPA gives the shortest push (epa.py). Both
+Apart: GJK gives distance, normal and closest points (gjk.py). Overlapping: EPA gives the shortest push (epa.py). Both
 work on the cores; radii of spheres and capsules are added here, which makes those exact. Faces and lines that lie on
 each other are then clipped to a patch (patch.py), so that a body at rest stands on the corners of its base.
 
@@ -119,7 +119,7 @@ def _try(shape, hull, s, i, j, scale, x, y, z):
 
 @inline
 def _witness(shape, placed, s, i, j, depth, count, out):
-    """Add the deepest point itself: half way between the nearest points of the surfaces. Its feature is 0."""
+    """Add the deepest point itself: half way between the closest points of the surfaces. Its feature is 0."""
     r, rot = s.result, placed.rot
     shift = 0.5 * (radius(shape, j) - radius(shape, i))
     x = 0.5 * (r[4] + r[7]) + shift * r[0]

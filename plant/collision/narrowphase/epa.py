@@ -1,7 +1,7 @@
 """EPA: the penetration depth of two convex cores, by a polytope that expands inside their Minkowski difference A - B.
 
-The shortest push that parts the cores leads from the origin to the nearest point of the difference's surface. The
-polytope begins as a tetrahedron; the face nearest to the origin is the lower bound of the depth, the support point
+The shortest push that parts the cores leads from the origin to the closest point of the difference's surface. The
+polytope begins as a tetrahedron; the face closest to the origin is the lower bound of the depth, the support point
 beyond that face gives an upper one and a new corner, until the two bounds meet. On polyhedra they meet exactly. On
 curved shapes they meet to a given part of the depth, or not at all where a ball sits next to the axis of a cylinder and
 all directions are nearly as good; there the best push found is polished, which keeps it a push that parts the two.
@@ -70,7 +70,7 @@ def penetrate(shape, hull, s, i, j, scale, loose):
 def tighten(shape, hull, s, i, j, scale):
     """Improve the normal in the result of cores that are apart, but by so little that rounding ended the search.
 
-    Between round cores the simplex becomes as slim as its corners are uncertain, and its nearest point has digits only
+    Between round cores the simplex becomes as slim as its corners are uncertain, and its closest point has digits only
     for the distance, not for the direction of a gap that is a millionth of the size.
     """
     r = s.result
@@ -83,7 +83,7 @@ def tighten(shape, hull, s, i, j, scale):
 def _polish(shape, hull, s, i, j, scale, rounds):
     """Improve the push in the result, which is near the best, by distances that are easy to compute.
 
-    From a point outside the difference, straight beyond its surface along the push, the nearest point of the surface
+    From a point outside the difference, straight beyond its surface along the push, the closest point of the surface
     gives a push that is never longer. As it creeps where the surface is nearly round about the origin, each step is
     tried at twice, four times ... its angle.
     """
@@ -138,7 +138,7 @@ def _crossed(s, faces, bound, ux, uy, uz, ui, uj, uk):
     """The face, of those at right angles to the push u and no farther than `bound`, that the push itself crosses.
 
     Several triangles of the polytope lie in one plane where a face of A is parallel to one of B: their plane is the
-    nearest, but only one of them holds the point where the push leaves. The corners ui, uj, uk if there is none.
+    closest, but only one of them holds the point where the push leaves. The corners ui, uj, uk if there is none.
     """
     best = -math.inf
     for f in range(faces):
@@ -164,7 +164,7 @@ def _shares(w, i, j, k):
 
 @inline
 def _finish(s, i, j, k, nx, ny, nz, depth):
-    """The result: the witnesses are where the face i, j, k nearest to the origin is crossed by its normal."""
+    """The result: the witnesses are where the face i, j, k closest to the origin is crossed by its normal."""
     w, a, r = s.w, s.a, s.result
     u, v, t = _shares(w, i, j, k)
     u, v, t = max(0.0, u), max(0.0, v), max(0.0, t)
@@ -200,7 +200,7 @@ def _solid(shape, hull, s, i, j, thin):
     if n == 2 and _length(s.w) <= thin:
         n = 1
     while n < 4:
-        dx, dy, dz = _across(s.w, n)
+        dx, dy, dz = _perpendicular(s.w, n)
         difference_support(shape, hull, s, i, j, n, dx, dy, dz)
         if _along(s.w, n, dx, dy, dz) <= thin:
             difference_support(shape, hull, s, i, j, n, -dx, -dy, -dz)
@@ -262,8 +262,8 @@ def _height(w, k):
 
 
 @inline
-def _across(w, n):
-    """A unit vector at right angles to the n corners there are."""
+def _perpendicular(w, n):
+    """A unit vector perpendicular to the span of the first n corners."""
     if n == 1:
         return 0.0, 0.0, 1.0
     if n == 3:
@@ -293,10 +293,10 @@ def _tetrahedron(s, scale):
 
 @kernel
 def _set(s, scale, f, i, j, k, ij, jk, ki):
-    """Face f = the triangle i, j, k beside three others; one without an area is never the nearest and never seen.
+    """Face f = the triangle i, j, k beside three others; one without an area is never the closest and never visible.
 
-    The normal of a thin triangle is uncertain by the rounding of its corners over its width, and with it what is
-    seen from afar.
+    The normal of a thin triangle is uncertain by the rounding of its corners over its width, and with it which
+    far corners see it.
     """
     w = s.w
     s.face[f, 0], s.face[f, 1], s.face[f, 2] = i, j, k
@@ -322,12 +322,12 @@ def _span(w, i, j):
 
 @kernel
 def _grow(s, faces, best, k, scale):
-    """Replace the faces that corner k sees, from face `best` on, by faces to it.
+    """Replace the faces visible from corner k, found from face `best` on, by faces between their horizon and k.
 
-    Returns how many places for faces are in use, or 0 if rounding has left a border that is not one loop, or there
-    is no room.
+    Returns how many places for faces are in use, or 0 if rounding has left a horizon that is not one closed loop, or
+    there is no room.
     """
-    seen = _look(s, best, k)
+    seen = _list_visible_faces(s, best, k)
     edges = _border(s, seen, k)
     if edges < 3 or faces + edges - seen > s.face.shape[0]:
         return 0
@@ -353,8 +353,8 @@ def _grow(s, faces, best, k, scale):
 
 
 @inline
-def _look(s, best, k):
-    """List the faces that corner k sees, from one to the next; returns how many."""
+def _list_visible_faces(s, best, k):
+    """List the faces visible from corner k, by a search from face `best` over neighbours; returns how many."""
     x, y, z = s.w[k, 0], s.w[k, 1], s.w[k, 2]
     plane, seen, at = s.plane, 1, 0
     s.seen[0], s.mark[best] = best, k
@@ -372,7 +372,7 @@ def _look(s, best, k):
 
 @inline
 def _border(s, seen, k):
-    """List the edges between faces seen and not seen; returns how many."""
+    """List the horizon: the edges between visible and hidden faces; returns how many."""
     edges = 0
     for at in range(seen):
         f = s.seen[at]

@@ -14,7 +14,7 @@ position alone, so that there is no tree, and a height may change at any time (`
 to be done. What is not above the rectangle is not touched, except for a rim that a sphere overlaps from above.
 
 The contacts are those of mesh_round.py: local minima of the distance to the surface, with the normals that no
-neighbour has a better claim to. A core below the surface is lifted out through the nearest point, from any depth.
+neighbour has a better claim to. A core below the surface is lifted out through the closest point, from any depth.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ def edge(field, f, x, y, k):
 
 @kernel
 def _over_ridge(field, f, x, y, k, a, b, radius, margin, out, count):
-    """The core of a capsule against a ridge, where the nearest point lies between the ends of the core."""
+    """The core of a capsule against a ridge, where the closest point lies between the ends of the core."""
     kind, c, e, right, left = edge(field, f, x, y, k)
     if kind != 1:
         return count

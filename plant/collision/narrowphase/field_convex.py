@@ -3,7 +3,7 @@
 As for meshes (mesh_convex.py): points of the solid under the surface, with the normal of the triangle above them,
 and ridges of the surface inside the solid. The triangle above a point is found from its place alone. A point in a
 hollow is held by the faces on both sides, so that a corner does not rattle in a ditch. A point above the surface has
-a gap to the triangle that it is nearest to, which need not be the one straight below it.
+a gap to the triangle that it is closest to, which need not be the one straight below it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def convex_field(shape, placed, hull, field, i, j, margin, out):
 
 
 @kernel
-def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, count, at_any_cost):
+def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, count, is_fallback):
     """The ridges of some cells; returns the new count, and whether one is inside that has not been listed."""
     centre, x, y, z = frame
     is_pierced = False
@@ -79,7 +79,7 @@ def _ridges(field, f, kind, size, hull, h, frame, cell, lowest, margin, out, cou
                 a, b = from_basis(x, y, z, sub(a, centre)), from_basis(x, y, z, sub(b, centre))
                 name = 8 * (cx * field.ny[f] + cy) + k
                 count, where, d, way = ridge_inside(
-                    kind, size, hull, h, a, b, n, o, margin, out, count, name, at_any_cost
+                    kind, size, hull, h, a, b, n, o, margin, out, count, name, is_fallback
                 )
                 if where != BETWEEN:
                     u, v = (cx, cy) if where == START else (cx + (1 if k != 1 else 0), cy + (1 if k != 0 else 0))
@@ -164,8 +164,8 @@ def _list_below(field, f, k, frame, p, at, cx, cy, ck, depth, out, count):
 
 @kernel
 def _unsettled(field, f, kind, size, hull, h, frame, cell, lowest, out, count):
-    """Where turning a rim to the slope below it found nothing, as two slopes may send it to each other: of its lowest
-    points over all faces of some cells list the one that is deepest under the surface."""
+    """Rims for which `_point_below` found no contact, as its iteration may alternate between two faces: try the rim's
+    lowest point for each face of some cells, and list the one that is deepest under the surface."""
     centre, x, y, z = frame
     for k in range(0, points(kind, hull, h), 4):
         is_listed = kind == CONE and k == 4  # the tip is where it is
@@ -289,7 +289,7 @@ def _gaps(field, f, kind, size, hull, h, first, last, frame, cell, lowest, margi
 
 @inline
 def _is_over(p, a, b, c, n):
-    """Whether `p`, seen along the normal `n` of the triangle abc, lies in it; a hair's breadth beyond counts."""
+    """Whether `p`, seen along the normal `n` of the triangle abc, lies in it, within 1e-9 of a side's length."""
     e, f, g = sub(b, a), sub(c, b), sub(a, c)
     over = -1e-9 * dot(e, e)
     return (

@@ -1,7 +1,7 @@
 """GJK: the distance between two convex cores, by the algorithm of Gilbert, Johnson and Keerthi.
 
 The two cores are apart exactly if their difference A - B does not hold the origin, and the point of the difference
-nearest to the origin is the shortest way between them. The difference is never built: a simplex of up to four of its
+closest to the origin is the shortest way between them. The difference is never built: a simplex of up to four of its
 points is moved towards the origin, one support point at a time.
 
 Everything is in the frame of the first shape, so that numbers stay as small as the shapes are.
@@ -36,8 +36,8 @@ class ConvexScratch(NamedTuple):
     corners: I1  # [1] how many corners the simplex has
     w: F2  # [CORNERS, 3] points of the difference A - B; the first `corners` are the simplex
     a: F2  # [CORNERS, 3] the points of A they come from
-    share: F1  # [4] weight of each corner of the simplex in the nearest point
-    result: F1  # [11] normal from B to A, distance (negative: overlap), nearest points on A and on B, gap along normal
+    share: F1  # [4] weight of each corner of the simplex in the closest point
+    result: F1  # [11] normal from B to A, distance (negative: overlap), closest points on A and on B, gap along normal
     face: I2  # [2 CORNERS, 3] triangles of the polytope
     plane: F2  # [2 CORNERS, 5] their outward normals, distances from the origin, and the rounding of these
     beside: I2  # [2 CORNERS, 3] the triangle across each edge; the edge begins at that corner
@@ -178,7 +178,7 @@ def _finish(s, vx, vy, vz):
 
 @kernel
 def _nearest(s):
-    """Reduce the simplex to the corners that carry its point nearest to the origin.
+    """Reduce the simplex to the corners that carry its point closest to the origin.
 
     Returns whether the origin is inside a tetrahedron, and that point.
     """
@@ -223,7 +223,7 @@ def _outside(w, i, j, k):
 
 @inline
 def _on_line(ax, ay, az, bx, by, bz):
-    """Shares of a and b in the point of their line nearest to the origin, a 0, and that point."""
+    """Shares of a and b in the point of their line closest to the origin, a 0, and that point."""
     dx, dy, dz = bx - ax, by - ay, bz - az
     dd = dx * dx + dy * dy + dz * dz
     t = -(ax * dx + ay * dy + az * dz)
@@ -252,7 +252,7 @@ def _areas(w, i, j, k, x, y, z, nx, ny, nz):
 
 @inline
 def _on_triangle(s, i, j, k):
-    """Shares of corners i, j, k in the point of their triangle nearest to the origin, and that point.
+    """Shares of corners i, j, k in the point of their triangle closest to the origin, and that point.
 
     Over the inside the point is taken along the triangle's normal, which stays exact however near the origin is.
     """

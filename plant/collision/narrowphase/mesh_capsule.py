@@ -68,7 +68,7 @@ def _pierced(mesh, t, a, b, p, q, n, radius, out, count, tag):
 
 @kernel
 def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
-    """The core against an edge, where the nearest point lies between the core's ends (they are done as spheres)."""
+    """The core against an edge, where the closest point lies between the core's ends (they are done as spheres)."""
     c, e = corner(mesh, t, k), corner(mesh, t, (k + 1) % 3)
     s, u = between(a, b, c, e)
     if s <= 1e-9 or s >= 1.0 - 1e-9:
@@ -104,7 +104,7 @@ def _over_ridge(mesh, m, t, k, a, b, radius, margin, out, count, tag):
 def _goes_inside(mesh, m, p, x, size, radius):
     """Whether the core, which goes along `x`, is inside the mesh at `p` or next to it.
 
-    A core that goes straight in through a face is nearest to the edges about that face just where it goes in, and at
+    A core that goes straight in through a face is closest to the edges about that face just where it goes in, and at
     that place itself rounding would tell.
     """
     step = NUDGE * radius
@@ -121,7 +121,7 @@ def _is_inside(mesh, m, p, square):
 
 @inline
 def between(a, b, c, e):
-    """Parameters, 0 to 1, of the nearest points of the segments ab and ce."""
+    """Parameters, 0 to 1, of the closest points of the segments ab and ce."""
     x, y, w = sub(b, a), sub(e, c), sub(a, c)
     xx, yy, xy = dot(x, x), dot(y, y), dot(x, y)
     xw, yw = dot(x, w), dot(y, w)

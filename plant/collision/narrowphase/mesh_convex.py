@@ -49,10 +49,12 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
     frame, is_round, count = (centre, x, y, z), kind == CYLINDER or kind == CONE, 0
     if is_near:
         begin, has_all = from_basis(x, y, z, sub(foot, centre)), is_in and not is_round
-        count, is_pierced = _look(kind, size, hull, h, mesh, m, frame, has_all, begin, margin, out, 0, False)
+        count, is_pierced = _collect_candidates(
+            kind, size, hull, h, mesh, m, frame, has_all, begin, margin, out, 0, False
+        )
         count = hold(mesh, m, frame, is_round, margin, 0.5 * min(size[0], size[1]), out, count)
         if is_pierced and not any_deep(out, count):
-            count, _ = _look(kind, size, hull, h, mesh, m, frame, False, begin, margin, out, count, True)
+            count, _ = _collect_candidates(kind, size, hull, h, mesh, m, frame, False, begin, margin, out, count, True)
     if is_in and mesh.closed[m] != 0 and not any_deep(out, count):
         count = _from_inside(kind, size, hull, h, mesh, m, frame, n, out)
     elif is_near and not any_deep(out, count):
@@ -63,7 +65,7 @@ def convex_mesh(shape, placed, hull, mesh, i, j, margin, out):
 @kernel
 def _middle(mesh, m, centre, reach):
     """Whether the surface is nearer to the centre of a solid than `reach`; whether the centre is inside; if one of the
-    two, the normal that it is to be pushed out along, and the nearest point."""
+    two, the normal that it is to be pushed out along, and the closest point."""
     t, region, x, y, z = nearest(mesh, m, centre, reach * reach)
     is_near = t >= 0
     if not is_near and mesh.closed[m] != 0 and gap(mesh, mesh.first_node[m], centre) <= 0.0:
@@ -88,9 +90,10 @@ def _note_all(kind, size, hull, h, foot, out):
 
 
 @kernel
-def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, count, at_any_cost):
-    """Note points of the solid and list ridges inside it; with nothing else to go by (`at_any_cost`) only these.
+def _collect_candidates(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, count, is_fallback):
+    """Collect points of the solid that may be inside the mesh, and list ridges of the mesh inside the solid.
 
+    `is_fallback`: the second pass, for ridges alone, after a first one that found a ridge inside but no depth.
     `note_all`: note all corners as soon as a triangle meets the solid; `foot` is a point of the surface in its frame.
     Returns how many there are, and whether a ridge is inside that has not been listed.
     """
@@ -119,7 +122,7 @@ def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, coun
                 continue
             if note_all:
                 count, note_all = _note_all(kind, size, hull, h, foot, out), False
-            if not at_any_cost:
+            if not is_fallback:
                 count = _note_points(kind, size, hull, h, mesh, t, frame, a, b, c, n, margin, out, count)
             if is_far:
                 continue
@@ -131,7 +134,7 @@ def _look(kind, size, hull, h, mesh, m, frame, note_all, foot, margin, out, coun
                         continue
                     o = from_basis(x, y, z, face(mesh, u)) if u >= 0 else unit(cross(sub(g, f), n))
                     count, where, d, way = ridge_inside(
-                        kind, size, hull, h, f, g, n, o, margin, out, count, 8 * t + k, at_any_cost
+                        kind, size, hull, h, f, g, n, o, margin, out, count, 8 * t + k, is_fallback
                     )
                     if where != BETWEEN:
                         q = k if where == START else (k + 1) % 3
@@ -168,7 +171,7 @@ def any_deep(out, count):
 
 @kernel
 def _from_inside(kind, size, hull, h, mesh, m, frame, n, out):
-    """Push a solid whose centre is inside a closed mesh out along `n`, on which that is nearest to the surface.
+    """Push a solid whose centre is inside a closed mesh out along `n`, on which that is closest to the surface.
 
     All of the solid is inside then, or none of its points: it goes in and comes out again as a peg does, and its centre
     stands for it. Returns how many points there are.
@@ -237,7 +240,7 @@ def _pierce(kind, size, hull, h, mesh, m, frame, margin, out, count):
 
 @inline
 def _nearest_above(mesh, m, frame, p):
-    """Whether the point `p` is inside the mesh; the nearest point of that, and the way there, in the solid's frame."""
+    """Whether the point `p` is inside the mesh; the closest point of that, and the way there, in the solid's frame."""
     centre, x, y, z = frame
     at_p = (centre[0] + dot(x, p), centre[1] + dot(y, p), centre[2] + dot(z, p))
     t, region, fx, fy, fz = nearest(mesh, m, at_p, math.inf)
@@ -328,7 +331,7 @@ def _is_hollow(edge, u, v, w):
 
 @inline
 def _to_hollow(mesh, t, frame, p, a, b, c):
-    """The way from `p`, below the plane of triangle t = abc and beyond its edges, to the nearest of its hollow edges.
+    """The way from `p`, below the plane of triangle t = abc and beyond its edges, to the closest of its hollow edges.
 
     Null if a neighbour is nearer.
     """

@@ -3,7 +3,7 @@
 As for two meshes (mesh_mesh.py), with the cells of the field in place of a tree: a box of the mesh looks up the samples
 below it and is passed over if it lies above all of them or below all of them. Triangles that cross give regions of
 contact (surface_intersection.py); the samples inside a region are those of its rectangle, at most SIDE along each
-axis. If none cross, the nearest pair within the margin is listed, and corners about it, against the triangle right
+axis. If none cross, the closest pair within the margin is listed, and corners about it, against the triangle right
 below them. A mesh that lies wholly under the surface is lifted out along the normals of the triangles above its
 corners.
 
@@ -22,9 +22,9 @@ from plant.collision.narrowphase.mesh_gap import (
     SLAB,
     TOUCH,
     between_triangles,
+    gap_feature,
     is_new,
     loose_gap,
-    name_of,
     pair_of,
     slab,
 )
@@ -46,7 +46,6 @@ from plant.collision.narrowphase.surface_intersection import (
     EVEN,
     LOOSE,
     SPOTS,
-    across,
     begin_search,
     contour,
     forget,
@@ -57,6 +56,7 @@ from plant.collision.narrowphase.surface_intersection import (
     keep,
     keep_low,
     moved,
+    perpendicular_axes,
     within,
 )
 from plant.collision.shape.mesh import COUNT, FIRST, RIGHT, SKIP_TO, at, corner, face
@@ -147,7 +147,7 @@ def _first_gap(mesh, field, m, f, o, x, y, z):
 
 @kernel
 def _walk(mesh, field, work, m, f, o, x, y, z, reach):
-    """Fill the list of segments; returns how many, or the nearest two triangles within reach (-1: none) if none."""
+    """Fill the list of segments; returns how many, or the closest two triangles within reach (-1: none) if none."""
     node, end, n, best_t, best_u = mesh.first_node[m], mesh.first_node[m + 1], 0, -1, -1
     while node < end:
         low, high = _span(mesh, node, o, x, y, z)
@@ -177,7 +177,7 @@ def _all_off(field, f, x0, y0, x1, y1, low, high):
 
 @kernel
 def _over_cells(mesh, field, work, f, t, o, x, y, z, n, reach, best_t, best_u):
-    """Triangle `t` against all cells below it: the new number of segments, the new reach and nearest pair."""
+    """Triangle `t` against all cells below it: the new number of segments, the new reach and closest pair."""
     a = moved(o, x, y, z, corner(mesh, t, 0))
     b = moved(o, x, y, z, corner(mesh, t, 1))
     c = moved(o, x, y, z, corner(mesh, t, 2))
@@ -305,7 +305,7 @@ def _corners_under(mesh, field, work, f, root, o, x, y, z, centre, normal, u, v)
 
 @kernel
 def _list_peaks(mesh, field, work, m, f, o, x, y, z, margin, out, count):
-    """List the loose samples that were kept, if they stick out towards the nearest point of the mesh."""
+    """List the loose samples that were kept, if they stick out towards the closest point of the mesh."""
     for spot in range(LOOSE + 4, LOOSE + 8):
         gap, middle, n = loose_gap(mesh, work, spot, 1, m, o, x, y, z, margin)
         name = work.name[spot]
@@ -365,7 +365,7 @@ def _list_above(field, work, f, margin, out, count):
 
 @kernel
 def _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out):
-    """Points of a mesh above the surface, whose nearest triangles are `t` and `u`; returns how many."""
+    """Points of a mesh above the surface, whose closest triangles are `t` and `u`; returns how many."""
     ny = field.ny[f]
     cx, cy, ck = u // 2 // ny, u // 2 % ny, u % 2
     a, b, c = triangle(field, f, cx, cy, ck)
@@ -385,7 +385,7 @@ def _gap(mesh, field, work, m, f, t, u, o, x, y, z, margin, out):
     if at_j >= CORNER:
         vx, vy = corner_of(cx, cy, ck, at_j - CORNER)
         name = vx * ny + vy
-    count = add_point(out, 0, along(q, 0.5, d), normal, -size, name_of(mesh, t, name, at_i), 0.0)
+    count = add_point(out, 0, along(q, 0.5, d), normal, -size, gap_feature(mesh, t, name, at_i), 0.0)
     forget(work, 0)
     forget(work, 1)
     wide, long = (field.nx[f] - 1) * field.step[f, 0], (ny - 1) * field.step[f, 1]
@@ -401,7 +401,7 @@ def _slab_of_field(mesh, field, work, m, f, normal, origin, thick, o, x, y, z):
     """Keep as loose the outermost samples below the mesh no further than `thick` from `origin` along the normal."""
     low, high = _span(mesh, mesh.first_node[m], o, x, y, z)
     x0, y0, x1, y1 = cells(field, f, low[0], low[1], high[0], high[1])
-    u, v = across(normal)
+    u, v = perpendicular_axes(normal)
     for cx in range(x0, x1 + 1, 1 + (x1 - x0) // SIDE):
         for cy in range(y0, y1 + 1, 1 + (y1 - y0) // SIDE):
             p = sample(field, f, cx, cy)

@@ -1,12 +1,12 @@
 """Meshes with a small gap between them: their closest points, and a few more nearby that may touch next.
 
-A fast body must be held before it is inside another, so points are listed across a gap too. The nearest points of
+A fast body must be held before it is inside another, so points are listed across a gap too. The closest points of
 two surfaces lie on a corner and a face or on two edges of a pair of triangles; the pair comes from the search of
 mesh_mesh.py. A body that is stopped at one point turns about it, so up to four corners of each mesh, far apart and no
-further from the other than the margin, are listed beside it: those that lie furthest out and nearest in the slab that
-the nearest point leaves free. What comes from behind a face does not count.
+further from the other than the margin, are listed beside it: those that lie furthest out and closest in the slab that
+the closest point leaves free. What comes from behind a face does not count.
 
-Ref: Luaces 4.30-4.40 (the nearest point of a triangle).
+Ref: Luaces 4.30-4.40 (the closest point of a triangle).
 """
 
 from __future__ import annotations
@@ -19,19 +19,27 @@ from plant.collision.narrowphase.mesh_capsule import between
 from plant.collision.narrowphase.mesh_normals import outward
 from plant.collision.narrowphase.mesh_round import nearest
 from plant.collision.narrowphase.node_pair import apart, first_box, second_box
-from plant.collision.narrowphase.surface_intersection import LOOSE, across, cut, forget, keep_low, moved, splits
+from plant.collision.narrowphase.surface_intersection import (
+    LOOSE,
+    cut,
+    forget,
+    keep_low,
+    moved,
+    perpendicular_axes,
+    splits,
+)
 from plant.collision.shape.mesh import COUNT, FIRST, SKIP_TO, corner
 from plant.collision.shape.triangle import CORNER, EDGE, closest_point
 from plant.collision.vec3 import along, dot, from_basis, sub, times, unit
 
-SLAB = 1.0  # of what the margin leaves beyond the nearest points: all that may touch as long as the other is flat
+SLAB = 1.0  # of what the margin leaves beyond the closest points: all that may touch as long as the other is flat
 TOUCH = 1e-9  # of the margin: the way between nearer points is rounding, the surface knows the normal
 
 
 @kernel
 def between_triangles(a, b, c, q, e, f, limit):
     """Square of the distance of the triangles abc and qef, which do not cross, if less than `limit`; the regions in
-    which the nearest points lie (see shape/triangle.py), and the points. The first region is -1 if they are further
+    which the closest points lie (see shape/triangle.py), and the points. The first region is -1 if they are further
     apart."""
     best, at_i, at_j, p_i, p_j = limit, -1, -1, a, q
     for k in range(3):
@@ -65,7 +73,7 @@ def pair_of(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, reach, gaps):
 
     Returns the number of segments, one more if they cross, with the sides and edges of the ends; and, if they do not
     but are nearer than the reach and `gaps` are asked for, the square of their distance, and the regions and the way
-    between the nearest points; the first region is -1 if not.
+    between the closest points; the first region is -1 if not.
     """
     level, none = dot(k, a), (0.0, 0.0, 0.0)
     hq, he, hf = dot(k, q) - level, dot(k, e) - level, dot(k, f) - level
@@ -82,8 +90,8 @@ def pair_of(work, n, t, u, a, b, c, k, ha, hb, hc, q, e, f, m, reach, gaps):
 
 
 @inline
-def name_of(mesh, t, u_corner, at_i):
-    """The feature of a gap: the corner of i, or that of j (-1 = none), or else the triangle of i."""
+def gap_feature(mesh, t, u_corner, at_i):
+    """Feature of a gap's contact: the vertex of i, else that of j (`u_corner`, -1 = none), else the triangle of i."""
     if at_i >= CORNER:
         return 8 * mesh.triangle[t, at_i - CORNER]
     return 8 * u_corner + 1 if u_corner >= 0 else 8 * t + 3
@@ -91,7 +99,7 @@ def name_of(mesh, t, u_corner, at_i):
 
 @kernel
 def list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out):
-    """Points of meshes `m` (i) and `w` (j) whose nearest triangles are `t` and `u`; returns how many."""
+    """Points of meshes `m` (i) and `w` (j) whose closest triangles are `t` and `u`; returns how many."""
     _, at_i, at_j, p, q = between_triangles(
         moved(o, x, y, z, corner(mesh, t, 0)),
         moved(o, x, y, z, corner(mesh, t, 1)),
@@ -104,7 +112,7 @@ def list_gap(mesh, work, m, w, t, u, o, x, y, z, margin, out):
     d = sub(p, q)
     size = math.sqrt(dot(d, d))
     normal = unit(d) if size > TOUCH * margin else unit(outward(mesh, u, at_j))
-    name = name_of(mesh, t, mesh.triangle[u, at_j - CORNER] if at_j >= CORNER else -1, at_i)
+    name = gap_feature(mesh, t, mesh.triangle[u, at_j - CORNER] if at_j >= CORNER else -1, at_i)
     count = add_point(out, 0, along(q, 0.5, d), normal, -size, name, 0.0)
     forget(work, 0)
     forget(work, 1)
@@ -125,7 +133,7 @@ def slab(mesh, work, side, root, box, normal, origin, thick, o, x, y, z, margin)
     n, level = normal, dot(normal, origin)
     if side == 0:
         n, level = (dot(normal, x), dot(normal, y), dot(normal, z)), level - dot(normal, o)
-    u, v = across(normal)
+    u, v = perpendicular_axes(normal)
     node, end = root, mesh.link[root, SKIP_TO]
     while node < end:
         q = mesh.box[node]
@@ -162,7 +170,7 @@ def is_new(work, spot):
 
 @kernel
 def list_loose(mesh, work, side, asset, o, x, y, z, margin, out, count):
-    """List the loose corners that were kept of one side, against the nearest point of mesh `asset`, the other one."""
+    """List the loose corners that were kept of one side, against the closest point of mesh `asset`, the other one."""
     for spot in range(LOOSE + 4 * side, LOOSE + 4 * side + 4):
         gap, middle, n = loose_gap(mesh, work, spot, side, asset, o, x, y, z, margin)
         if gap <= margin:

@@ -1,6 +1,6 @@
 """A mesh that is wholly inside another, closed one: the surfaces do not intersect, and it is pushed out as a whole.
 
-It is pushed out the way on which its middle (or, if that is outside, its first vertex) is nearest to the surface. Its
+It is pushed out the way on which its middle (or, if that is outside, its first vertex) is closest to the surface. Its
 vertices that are furthest across that way, and the deepest, are listed with what each has to go.
 
 Two meshes may be in each other with all vertices of both outside, as two balls of the same size and other triangles:
@@ -16,7 +16,7 @@ from plant.collision.narrowphase.manifold import add_point
 from plant.collision.narrowphase.mesh_normals import outward
 from plant.collision.narrowphase.mesh_round import nearest
 from plant.collision.narrowphase.ray import HUGE, ray_mesh
-from plant.collision.narrowphase.surface_intersection import SPOTS, across, forget, keep, moved
+from plant.collision.narrowphase.surface_intersection import SPOTS, forget, keep, moved, perpendicular_axes
 from plant.collision.shape.mesh import at, face, gap
 from plant.collision.shape.triangle import FACE
 from plant.collision.vec3 import along, dot, from_basis, sub, times, unit
@@ -99,7 +99,7 @@ def _in_outer(side, o, x, y, z, p):
 @kernel
 def _list(mesh, work, inner, outer, side, o, x, y, z, n, out):
     """List vertices of mesh `inner`, to be pushed out of mesh `outer` along `n` (in the frame of that)."""
-    u, v = across(n)
+    u, v = perpendicular_axes(n)
     b = mesh.box[mesh.first_node[outer]]
     top = abs(n[0]) * (b[3] - b[0]) + abs(n[1]) * (b[4] - b[1]) + abs(n[2]) * (b[5] - b[2])  # above all of it
     forget(work, 0)

@@ -6,7 +6,7 @@ by side (bvh8.py): each triangle of one node is tested against those of the othe
 there is a pair. It is put aside if one lies further than the reach on one side of the plane of the other. If both are
 on both sides, they may cross; if they do, the reach is 0 from then on, and the contact is that of
 surface_intersection.py. Otherwise their distance is worked out, and the reach becomes the least yet, so that the walk
-ends with the nearest pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be
+ends with the closest pair; mesh_gap.py lists it. If there is none, or one looks at the back of the other, one may be
 wholly inside the other (mesh_inside.py).
 
 Where faces lie in each other, as in a stack of blocks, surfaces touch without crossing, or contours fall to pieces and
@@ -118,7 +118,7 @@ def _regions(mesh, work, m, w, n, holes, o, x, y, z, margin, out):
 
 @kernel
 def _walk(mesh, work, m, w, o, x, y, z, reach, touch):
-    """Fill the list of segments; returns how many, or the nearest two triangles within reach if none.
+    """Fill the list of segments; returns how many, or the closest two triangles within reach if none.
 
     The first of them is -1 if there are none, or if one looks at the back of the other, as from inside it.
     """
@@ -189,7 +189,7 @@ def _open_both(mesh, work, depth, a, b, o, x, y, z, reach):
 
 @kernel
 def _leaves(mesh, work, m, w, node, other, o, x, y, z, n, reach, touch, best_t, best_u):
-    """All pairs of triangles of two nodes of up to eight each: the new number of segments, the new reach and nearest
+    """All pairs of triangles of two nodes of up to eight each: the new number of segments, the new reach and closest
     pair. Of each node those are put aside whose own boxes, all eight tested at once, are out of reach.
 
     What is no further than `touch` comes from neither side.

@@ -1,7 +1,7 @@
-"""Points of a convex solid inside a mesh: first collected as candidates, then assigned to the nearest faces.
+"""Points of a convex solid inside a mesh: first collected as candidates, then assigned to the closest faces.
 
-A point is inside where the nearest point of the whole surface says so: by the face's normal there, the sum of two
-faces' on an edge, the mean by angles at a vertex. One that is inside is held by the face that it is nearest to and by
+A point is inside where the closest point of the whole surface says so: by the face's normal there, the sum of two
+faces' on an edge, the mean by angles at a vertex. One that is inside is held by the face that it is closest to and by
 those beyond the hollow edges of that face whose planes it is below too; beyond a hollow edge, where no face is straight
 above it, by both faces of the edge; beyond a hollow corner by all faces about it.
 
@@ -35,7 +35,7 @@ ROUND = 64  # faces about a corner that are looked at
 
 @inline
 def note(out, count, p, way, depth, k, is_beyond, near):
-    """Keep point `k` of the solid, at `p`, which is `depth` from a face along `way`; the nearest face is kept.
+    """Keep point `k` of the solid, at `p`, which is `depth` from a face along `way`; the closest face is kept.
 
     A point that may be inside counts more than a gap. `is_beyond`: no face of the mesh need be straight above it.
     The points of a rim depend on the face, so there may be several of the same number.
@@ -186,7 +186,7 @@ def _next_about(mesh, t, region, u, k):
 
 @kernel
 def _outside(mesh, m, frame, p, there, t, region, q, name, is_beyond, is_through, margin, out):
-    """A point that is outside: it went through a wall, or there is a gap to the face that it is nearest to."""
+    """A point that is outside: it went through a wall, or there is a gap to the face that it is closest to."""
     centre, x, y, z = frame
     way = sub(there, centre)
     far = math.sqrt(dot(way, way))

@@ -2,8 +2,8 @@
 
 A round shape is a core (a point, a segment, a curve) with a radius. A contact is a local minimum of the distance from
 the core to the surface, so a sphere in a corner has two points and one on a ridge has one. Whether
-the core is outside follows from the normal at the nearest point of all: the face's, the sum of two faces' on an
-edge, the mean by angles at a vertex. A core inside is pushed out through that nearest point. In a closed mesh a
+the core is outside follows from the normal at the closest point of all: the face's, the sum of two faces' on an
+edge, the mean by angles at a vertex. A core inside is pushed out through that closest point. In a closed mesh a
 core is pushed out from any depth; through an open one it is seen down to radius + margin.
 
 Ref: Luaces 4.6.2 (eq. 4.27-4.40).
@@ -108,7 +108,7 @@ def _above_edge(mesh, t, region, foot, d, radius, out, count, tag):
 
 @kernel
 def _below(mesh, t, region, foot, d, radius, out, count, tag):
-    """If the nearest point of all says that the centre is inside, push it out through there."""
+    """If the closest point of all says that the centre is inside, push it out through there."""
     n, feature = normal_there(mesh, t, region)
     if dot(d, n) >= 0.0 or on_border(mesh, t, region):
         return count
@@ -131,7 +131,7 @@ def _from_inside(mesh, m, c, radius, out, count, tag):
 
 @kernel
 def nearest(mesh, m, c, limit):
-    """Triangle, region and place of the point of mesh `m` nearest to `c`, nearer than sqrt(limit); triangle -1 = none.
+    """Triangle, region and place of the point of mesh `m` closest to `c`, nearer than sqrt(limit); triangle -1 = none.
 
     Down the nearer branch first; the other is looked at on the way back up. `later` has a bit for each level at which
     it still waits, so that the way back needs no stack.

@@ -7,7 +7,7 @@ their features, and of equals the first is taken, so that the same points come b
 trembles by less than what counts as equal here.
 
 Where a point stands in for one that is a little deeper, the choice stays as it is but for one point: the deepest itself
-takes the place of the nearest that is kept. So the depth of a pair is that of all its points, to rounding, while its
+takes the place of the closest that is kept. So the depth of a pair is that of all its points, to rounding, while its
 other points stay.
 
 Points across a gap count the less the wider it is: of all that lies ahead of a fast body, what it meets first, and what
@@ -101,7 +101,7 @@ def _deepest(out, count, even):
 
 @inline
 def _with_deepest(out, kept, count, same, turn):
-    """Put the deepest point in the place of the nearest that is kept, unless one is kept that is as deep."""
+    """Put the deepest point in the place of the closest that is kept, unless one is kept that is as deep."""
     top, most = 0, -math.inf
     for p in range(count):
         if out.depth[p] > out.depth[top]:
@@ -137,8 +137,8 @@ def _bent(out, p, q):
 
 
 @inline
-def _across(out, p, q, r):
-    """Twice the area of the triangle, as a vector."""
+def _area_vector(out, p, q, r):
+    """Area vector of the triangle, doubled: along its normal."""
     a = out.point
     return cross(
         a[q, 0] - a[p, 0],
@@ -153,19 +153,19 @@ def _across(out, p, q, r):
 @inline
 def _area(out, p, q, r):
     """Twice the area of the triangle."""
-    x, y, z = _across(out, p, q, r)
+    x, y, z = _area_vector(out, p, q, r)
     return math.sqrt(x * x + y * y + z * z)
 
 
 @inline
 def _added(out, p, q, r, new):
     """Twice what the new point adds to the area of the triangle: its largest triangle over a side, from outside."""
-    nx, ny, nz = _across(out, p, q, r)
+    nx, ny, nz = _area_vector(out, p, q, r)
     size = math.sqrt(nx * nx + ny * ny + nz * nz)
     most = 0.0
     for side in range(3):
         a, b = (p, q) if side == 0 else ((q, r) if side == 1 else (r, p))
-        x, y, z = _across(out, b, a, new)
+        x, y, z = _area_vector(out, b, a, new)
         most = max(most, x * nx + y * ny + z * nz)
     return most / size if size > 0.0 else 0.0
 

@@ -4,7 +4,7 @@ The signed distance to a solid is convex along a ridge, so it has one minimum; w
 ends of that stretch count too. The normal is the solid's, turned into the cone of normals that the ridge may have, and
 the depth is how far the ridge must go along it to clear the solid's face. Where a corner of the surface is the
 deepest, a normal along which none of its edges rises is right as it is. Across a gap other corners of sharp ridges
-count too, if a face there looks at the solid: they may touch next when the body turns about the nearest one.
+count too, if a face there looks at the solid: they may touch next when the body turns about the closest one.
 
 Ref: Luaces 4.6.3 (the distance to a cylinder minimised over each triangle by an active set; here the minimum lies in
 a corner or on an edge, which leaves one variable).
@@ -40,12 +40,13 @@ MANY = 16 * SAME  # features below this are points of the solid
 
 
 @kernel
-def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_any_cost):
+def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, is_fallback):
     """The ridge ab, between faces with the normals `n` (which has it anticlockwise) and `o`, inside the solid.
 
     Returns the new count, and what has been left to the caller: BETWEEN, or which end of the ridge is the deepest if
     the solid's normal is not one of the ridge's own there, with the signed distance and that normal, inward: it may be
-    one of the corner's (`peak_inside`). With nothing else to go by (`at_any_cost`) the ridge has its way.
+    one of the corner's (`peak_inside`). With `is_fallback` (nothing else was found) the ridge is
+    listed even then.
     """
     e = sub(b, a)
     length = math.sqrt(dot(e, e))
@@ -59,7 +60,7 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
     feature = _name(name)
     fit = _into_cone(way, e, n, o)
     part, whole, rise = dot(fit, way), math.sqrt(dot(way, way)), dot(way, e) / dot(fit, way)
-    if part < OWN * whole and (s == 0.0 or s == 1.0) and not at_any_cost:
+    if part < OWN * whole and (s == 0.0 or s == 1.0) and not is_fallback:
         return count, START if s == 0.0 else END, d, way
     if whole < STEEP or part < (STEEP if d < 0.0 else OWN) * whole:
         if d >= 0.0:
@@ -90,11 +91,11 @@ def ridge_inside(kind, size, hull, h, a, b, n, o, margin, out, count, name, at_a
 
 @kernel
 def _reach(kind, size, hull, h, p, fit, part, margin):
-    """Depth of the place `p` of a ridge whose normal is `fit`, the normal there, and whether the solid's nearest face
+    """Depth of the place `p` of a ridge whose normal is `fit`, the normal there, and whether the solid's closest face
     ends too soon.
 
     A push along a normal that leans must clear that face; `part` is the cosine. Where the face ends before, `p` comes
-    out through another one. Across a gap the solid's own normal is the one of the nearest points.
+    out through another one. Across a gap the solid's own normal is the one of the closest points.
     """
     d, x, y, z = signed(kind, size, hull, h, p, margin)
     if d > 0.0:
@@ -112,7 +113,7 @@ def _last_out(kind, size, hull, h, a, e, s, fit, most, rise):
     """Where on the ridge a + s e, inside the solid at `s`, it comes out last when the solid is pushed along `fit`; and
     how far that is. It may lie beside the solid now: the push takes the solid there.
 
-    The way out is a concave function along the ridge: no tangent is below it, nor is the plane of the nearest face,
+    The way out is a concave function along the ridge: no tangent is below it, nor is the plane of the closest face,
     which is `most` at `s` and has the slope `rise`. Between two places the next one is where their tangents meet.
     """
     whole = 2.0 * (size[0] + size[1] + size[2])
@@ -284,7 +285,7 @@ def _level(kind, size, hull, h, a, e, s, bound, shortest):
 
 @inline
 def _into_cone(way, e, n, o):
-    """The direction nearest to `way` that leans over neither of the faces with the normals `n` and `o`."""
+    """The direction closest to `way` that leans over neither of the faces with the normals `n` and `o`."""
     if dot(way, cross(n, e)) > 0.0:
         return n
     if dot(way, cross(e, o)) > 0.0:

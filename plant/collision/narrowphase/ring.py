@@ -18,7 +18,7 @@ touches; otherwise it has one. Of two rings the smaller one is walked, and its w
 Ref: Luaces 4.6.4 and 4.6.5 minimise the same distance for tori and links with an augmented Lagrangian per triangle.
 
 Limits: of two minima within half a step (6 degrees of a torus, 11 of a link's bend) only the deeper one is sure to be
-found. Where the core itself runs through a shape, each minimum leaves by the nearest way for that point of the core,
+found. Where the core itself runs through a shape, each minimum leaves by the shortest way for that point of the core,
 not for the whole ring.
 """
 
@@ -154,7 +154,7 @@ def _is_walked(shape, i, j):
 
 @kernel
 def _walk(other, curve, s):
-    """Fill the scratch step by step; returns the distance of the nearest step."""
+    """Fill the scratch step by step; returns the distance of the closest step."""
     longest = longest_step(curve)
     far = other.reach + AHEAD * longest
     nearest, limit, k = math.inf, far, 0
@@ -315,10 +315,10 @@ def _level_points(other, curve, s, nearest, margin, out):
 
 @kernel
 def _fixed_point(other, curve, s, k, margin, out, count, least):
-    """List the wire at step k; the new count, and the least distance of those that stand for minima beside them.
+    """List the wire at step k; returns the new count, and the least distance of steps that replace a minimum nearby.
 
-    Beside a sharp edge the distance may be level and yet turn within a step: then the point of the ball there that is
-    deepest in the other shape does not lie abreast of the step, but within the wire. It does not stand for the minimum.
+    Beside a sharp edge the distance may be level over several steps and yet turn within one: then the deepest point of
+    the ball at this step lies outside its cross-section, within the wire, and the minimum must be listed itself.
     """
     p, _ = on_step(curve, k)
     d, n = distance_from(other, p, (s.near[k] + 1e-300) * (1.0 + 1e-9))

@@ -105,7 +105,7 @@ def step_size(curve, k):
 
 @inline
 def _outward(p, half):
-    """The nearest place to `p` on the segment within a stadium, as x, and the unit vector from there to `p`, level."""
+    """The closest place to `p` on the segment within a stadium, as x, and the unit vector from there to `p`, level."""
     middle = clamp(p[0], half)
     u, v = p[0] - middle, p[1]
     size = math.sqrt(u * u + v * v)
@@ -128,7 +128,7 @@ def _away(p, x, y):
 def core_distance(p, half, bend):
     """Distance of a point from a stadium in the plane z = 0, and the normal there.
 
-    A stadium is what lies at the bends' radius from a segment: the nearest point lies straight out from the segment.
+    A stadium is what lies at the bends' radius from a segment: the closest point lies straight out from the segment.
     """
     middle, u, v = _outward(p, half)
     return _away(p, middle + bend * u, bend * v)
@@ -136,7 +136,7 @@ def core_distance(p, half, bend):
 
 @inline
 def across_distance(p, half, bend):
-    """As `core_distance`, for the place that lies across the hole: from the nearest one straight over the segment.
+    """As `core_distance`, for the place that lies across the hole: from the closest one straight over the segment.
 
     That is on the other straight part, or, from beyond the ends of the segment, on that or on the other bend.
     """

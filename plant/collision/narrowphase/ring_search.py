@@ -7,14 +7,14 @@ out (branch and bound, after Piyavskii and Shubert). Three facts give the bounds
 
 - No distance changes faster than the point moves: between ends with distances a and b, a way h apart, it is nowhere
   less than (a + b - h) / 2.
-- The signed distance from a convex shape is a convex function. So the plane through the nearest point,
+- The signed distance from a convex shape is a convex function. So the plane through the closest point,
   perpendicular to the normal n, is below it everywhere, and along a curve with the curvature c that plane is a parabola
   with the slope n.t and the bend c n.m (t tangent, m to the middle of the bend). From both ends two parabolas meet.
 - The distance from a ring bends down only inside it, around its axis, by no more than 1 / r at the distance r from the
   axis (the segment within, of a link). With the curve's own bend that makes a parabola too.
 
 A mesh or field is neither, but each of its triangles is convex. So the triangles that are near enough to a step are
-searched one by one; what they find counts if it is what is nearest there, seen from outside.
+searched one by one; what they find counts if it is what is closest there, seen from outside.
 
 Limits: on a mesh or field this is for cores outside; of those that run through the surface the middles of steps are
 looked at. A step along which the distance is level is parted once: a ring about a bolt has no better bound. A search
@@ -106,7 +106,7 @@ def turning_point(other, curve, k, low, high, here, there, limit):
 
 @kernel
 def nearer_place(other, curve, s, best, trifle):
-    """The nearest place of the core, if it is nearer than `best` by more than `trifle`: its step and part of that.
+    """The closest place of the core, if it is nearer than `best` by more than `trifle`: its step and part of that.
 
     Step -1 if there is none. The scratch has the walk along the ring.
     """
@@ -173,7 +173,7 @@ def _from_triangle(s, p):
 def _step(other, curve, s, k, alone, a, found, trifle, limit, left):
     """Search step k from its end `a` to the end that is in the first row of the scratch, one part after the other.
 
-    `found` is the nearest place so far: distance, step, part, and if a minimum is sure to lie about it the parts on
+    `found` is the closest place so far: distance, step, part, and if a minimum is sure to lie about it the parts on
     both sides of that and the slopes there. `left` is how many distances may be asked for.
     """
     length, curl = step_size(curve, k)
@@ -305,7 +305,7 @@ def _faces_of_field(other, curve, s, k, way, low, high, found, trifle, limit, le
 def _is_worth_it(way, p, q, r, target):
     """Whether a triangle may be nearer than `target` to a step, and seen from above.
 
-    Where an edge or corner of a triangle that is seen from below is nearest, a neighbour is seen from above.
+    Where an edge or corner of a triangle that is seen from below is closest, a neighbour is seen from above.
     """
     begin, end, middle, length, rise = way
     n = cross(sub(q, p), sub(r, p))

@@ -1,8 +1,8 @@
 """Spheres against all convex shapes but hulls, capsules against capsules and planes: all exact.
 
-A sphere is a point and a capsule a segment, grown by a radius; so each pair is the nearest point of the other shape to
+A sphere is a point and a capsule a segment, grown by a radius; so each pair is the closest point of the other shape to
 a core, and the radius on top. Where the core itself lies inside the other shape, the way out is the shortest one.
-Ref: Luaces sections 4.5.2 (box and sphere, eq. 4.21-4.22) and 4.6.2 (nearest points of edges, eq. 4.35-4.40).
+Ref: Luaces sections 4.5.2 (box and sphere, eq. 4.21-4.22) and 4.6.2 (closest points of edges, eq. 4.35-4.40).
 
 Capsules that lie along something get a point at each end of the common length, so that they do not rock.
 """
@@ -80,7 +80,7 @@ def balls(out, n, x, y, z, r, u, v, w, s, nx, ny, nz, margin, feature):
 
 @inline
 def clamp(x, h):
-    """The nearest number to x from -h to h."""
+    """The closest number to x from -h to h."""
     return min(max(x, -h), h)
 
 
@@ -168,7 +168,7 @@ def sphere_capsule(shape, placed, i, j, margin, out):
 
 @kernel
 def sphere_box(shape, placed, i, j, margin, out):
-    """One point; inside, the way out is through the nearest face."""
+    """One point; inside, the way out is through the closest face."""
     p, s = placed.pos, shape.size
     x, y, z = p[i, 0], p[i, 1], p[i, 2]
     u, v, w = to_frame(placed, j, x, y, z)
@@ -220,7 +220,7 @@ def capsule_plane(shape, placed, i, j, margin, out):
 
 @inline
 def nearest_on_segments(dx, dy, dz, ax, ay, az, a, bx, by, bz, b):
-    """Where on segments about 0 and d, with unit directions and half lengths, they are nearest: s, t along them."""
+    """Where on segments about 0 and d, with unit directions and half lengths, they are closest: s, t along them."""
     cosine = ax * bx + ay * by + az * bz
     p, q = ax * dx + ay * dy + az * dz, bx * dx + by * dy + bz * dz
     kx, ky, kz = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
@@ -237,7 +237,7 @@ def nearest_on_segments(dx, dy, dz, ax, ay, az, a, bx, by, bz, b):
 def capsule_capsule(shape, placed, i, j, margin, out):
     """One point; along each other, a point at each end of the common length too.
 
-    Features: 0 the nearest points, 1 and 2 an end of i, 3 and 4 an end of j.
+    Features: 0 the closest points, 1 and 2 an end of i, 3 and 4 an end of j.
     """
     pos, rot, size = placed.pos, placed.rot, shape.size
     ax, ay, az, a = rot[i, 0, 2], rot[i, 1, 2], rot[i, 2, 2], size[i, 1]

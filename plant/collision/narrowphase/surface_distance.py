@@ -23,7 +23,7 @@ NONE = (0.0, 0.0, 0.0)
 def mesh_distance(mesh, m, p, limit, reach, seed):
     """From mesh `m`; farther than `limit` the distance is said to be `limit`, with a null normal.
 
-    `seed` [1] has a triangle that may be near, or -1; the nearest one is left there for a point close by.
+    `seed` [1] has a triangle that may be near, or -1; the closest one is left there for a point close by.
     """
     square, t = limit * limit, seed[0]
     if t >= 0:

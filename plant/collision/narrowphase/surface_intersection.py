@@ -219,23 +219,23 @@ def _ends(work, s):
 
 
 @inline
-def across(normal):
+def perpendicular_axes(normal):
     """Two axes perpendicular to a normal, and askew to most boxes, so that their corners lie furthest along them."""
     u = unit(cross(normal, (1.0, 0.4, 0.2) if abs(normal[0]) < 0.7 else (0.2, 1.0, 0.4)))
     return u, cross(normal, u)
 
 
 @inline
-def across_both(normal, x, y, z):
-    """As `across`, by what is askew to i, whose axes are x, y, z, and to j: but for their signs the same two axes
-    whichever of the two meshes is i."""
+def perpendicular_axes_of_both(normal, x, y, z):
+    """As `perpendicular_axes`, but askew both to the axes x, y, z of i and to those of j: up to their signs, the same
+    two axes whichever of the two meshes is i."""
     s = (x[0] + 0.4 * y[0] + 0.2 * z[0], x[1] + 0.4 * y[1] + 0.2 * z[1], x[2] + 0.4 * y[2] + 0.2 * z[2])
     a = cross(normal, (s[0] + 1.0, s[1] + 0.4, s[2] + 0.2))
     b = cross(normal, (s[0] - 1.0, s[1] - 0.4, s[2] - 0.2))
     if dot(a, a) < (1.0 - EVEN) * dot(b, b):
         a = b
     if dot(a, a) < 0.05:
-        return across(normal)
+        return perpendicular_axes(normal)
     u = unit(a)
     return u, cross(normal, u)
 
@@ -256,7 +256,7 @@ def contour(work, root, x, y, z):
     if dot(area, area) < 1e-20 * size * size:  # a line, not a ring: the faces of j along it know the normal
         area = lean
     normal = unit(times(-1.0, area))
-    u, v = across_both(normal, x, y, z)
+    u, v = perpendicular_axes_of_both(normal, x, y, z)
     centre, low, high, size = _centroid(work, root, origin, normal, u, v)
     return centre, normal, u, v, low, high, size
 

@@ -1,6 +1,6 @@
 """A ray against a torus: the first root of a quartic.
 
-With the origin moved along the ray to where it is nearest to the centre (o . d = 0), m = o . o and
+With the origin moved along the ray to where it is closest to the centre (o . d = 0), m = o . o and
 k = m + R^2 - r^2, a point o + t d of the ray is on the torus where
 
     f(t) = t^4 + (2 k - 4 R^2 (dx^2 + dy^2)) t^2 - 8 R^2 (ox dx + oy dy) t + k^2 - 4 R^2 (ox^2 + oy^2) = 0

@@ -1,8 +1,8 @@
 """Signed distance of a point from a convex hull.
 
-Inside, the nearest face is the one whose plane is nearest. Outside, the search begins on the face whose plane is
+Inside, the closest face is the one whose plane is closest. Outside, the search begins on the face whose plane is
 farthest below the point, and goes on to a face beside it that is nearer, until there is none: of the points of a convex
-surface that no neighbour betters, only the nearest of all lies on an edge, a corner, or a face that the point is above.
+surface that no neighbour betters, only the closest of all lies on an edge, a corner, or a face that the point is above.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def distance_beyond(hull, best, p):
 
 @kernel
 def _on_face(hull, f, p):
-    """Square of the distance from `p` to face `f`, whether the nearest point lies within the face, and that point."""
+    """Square of the distance from `p` to face `f`, whether the closest point lies within the face, and that point."""
     n = _normal(hull, f)
     first, end = hull.loop_first[f], hull.loop_first[f + 1]
     a = _vertex(hull, hull.loop[first])

@@ -300,8 +300,8 @@ def _checked(name: str, vertices: Any, triangles: Any) -> tuple[np.ndarray, np.n
     return vertex, triangle
 
 
-def _silent(_mesh: int, _done: float) -> None:
-    """Tell nobody."""
+def _no_progress(_mesh: int, _done: float) -> None:
+    """The default of `say`: progress is not reported."""
 
 
 def _tree(vertex: np.ndarray, triangle: np.ndarray, say: Callable[[float], None]) -> tuple[np.ndarray, ...]:
@@ -343,7 +343,7 @@ def build_meshes(
     closed = []
     for m, (vertices, triangles) in enumerate(meshes):
         vertex, triangle = _checked(names[m] if names else f"mesh {m}", vertices, triangles)
-        order, skip, right, parent, first, count = _tree(vertex, triangle, partial(say or _silent, m))
+        order, skip, right, parent, first, count = _tree(vertex, triangle, partial(say or _no_progress, m))
         triangle = np.ascontiguousarray(triangle[order])
         neighbour, across = np.full_like(triangle, -1), np.full_like(triangle, -1)
         low = np.minimum(triangle, np.roll(triangle, -1, axis=1)).ravel()

@@ -18,7 +18,7 @@ FACE, EDGE, CORNER = 0, 1, 4  # regions: 0 the face, 1..3 edge k - 1 (from corne
 
 @inline
 def closest_point(p, a, b, c):
-    """The point of the triangle abc nearest to `p`, after its region.
+    """The point of the triangle abc closest to `p`, after its region.
 
     Ref: Luaces 4.30-4.40 (inside by barycentric coordinates, else on an edge), ordered so that each of the seven
     regions is met once.

@@ -213,7 +213,7 @@ def _face(sums, polygon, count, n, radius, t):
     x, y, z, reach = x - o[0], y - o[1], z - o[2], reach + radius
     if abs(h) >= radius or x * x + y * y + z * z >= reach * reach:
         return
-    u, v = _across(n)
+    u, v = _perpendicular_axes(n)
     square, height = (radius - abs(h)) * (radius + abs(h)), abs(h)
     for k in range(16):
         t[k] = 0.0
@@ -268,7 +268,7 @@ def _axes(x, y, z, u, v, n):
 
 
 @inline
-def _across(n):
+def _perpendicular_axes(n):
     """Two unit vectors perpendicular to `n`, so that u, v, n is right-handed."""
     if abs(n[2]) < 0.7:
         u = unit((-n[1], n[0], 0.0))
@@ -285,7 +285,7 @@ def _flat(polygon, k, o, u, v):
 
 @kernel
 def _close(sums, radius, inside):
-    """Add the whole ball if its centre is inside; `inside` is believed only if the sum does not tell."""
+    """Add the whole ball if its centre is inside: by the sign of the sum, or `inside` if the sum is close to zero."""
     volume = 4.0 / 3.0 * math.pi * radius**3
     if abs(sums.solid[0]) > CERTAIN * volume:
         inside = sums.solid[0] < 0.0

@@ -9,7 +9,7 @@ that rounding could answer wrongly.
 
 A face along d has no width in that view. Its plane cuts a triangle in a segment, and the column below that is a strip.
 
-d is the axis nearest to the mean normal of the surface inside the solid, along which few triangles lie beyond it; that
+d is the axis closest to the mean normal of the surface inside the solid, along which few triangles lie beyond it; that
 of a field is up. An open mesh is ground below its surface in the same way, as long as the solid is not over its
 border; a field ends in walls.
 """
@@ -159,7 +159,7 @@ def _skip_node(mesh, node, low, high, solid, d):
 
 @inline
 def _outlook(sums):
-    """The axis, with its sign, nearest to the mean normal of the surface so far; up if there is none."""
+    """The axis, with its sign, closest to the mean normal of the surface so far; up if there is none."""
     x, y, z = sums.patch[0], sums.patch[10], sums.patch[20]
     if abs(x) > abs(y) and abs(x) > abs(z):
         return (math.copysign(1.0, x), 0.0, 0.0)

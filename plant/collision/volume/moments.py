@@ -184,7 +184,7 @@ def _write_inertia(rot, xx, yy, zz, xy, xz, yz, out):
 
 @inline
 def _away(shape, placed, i, j):
-    """The way out where no contour tells it: up from a plane or field, else from the origin of j to that of i."""
+    """Normal where there is no contour to take it from: out of a plane or field, else from the origin of j to i's."""
     p, q = placed.pos[i], placed.pos[j]
     if shape.kind[j] == PLANE or shape.kind[j] == FIELD:
         return vector_to_world(placed.rot[j], (0.0, 0.0, 1.0))

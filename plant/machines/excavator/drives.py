@@ -43,7 +43,7 @@ class Drives(NamedTuple):
     # the arm
     cylinder: I1  # [3] actuators of boom, stick and bucket
     joint: I1  # [3] joints that they turn
-    crank: F2  # [3, 3]
+    linkage: F2  # [3, 3]
     length: F2  # [3, 2] closed and open [m]
     area: F2  # [3, 2] of the piston, and around the rod [m^2]
     speed: F1  # [3] at full lever [m/s]
@@ -137,7 +137,7 @@ def reset_drives(e, d):
 def measure(e, d):
     """Strokes of the arm's cylinders, from the angles of their joints."""
     for k in range(ARM):
-        c = d.crank[k]
+        c = d.linkage[k]
         length, slope = reach(c[0], c[1], c[2], e.data.state.angle[d.joint[k], 0])
         d.stroke[k, 0], d.stroke[k, 1] = length - d.length[k, 0], slope
 

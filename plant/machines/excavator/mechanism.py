@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plant.collision.shape.shapes import Capsule, Sphere
-from plant.constraint.cylinder_linkage import crank_of
+from plant.constraint.cylinder_linkage import linkage_of
 from plant.machines.excavator.linkage import Arm, arm_at, holding, lengths, ranges
 from plant.machines.excavator.parameters import ParameterError, Parameters
 from plant.world.rotations import frame_along, product, rotated
@@ -287,8 +287,8 @@ def _drives(b: _Builder, posture: Posture, arm: Arm, allowed: dict[str, tuple[fl
         else:
             world.motor(f"{name}_cylinder", joint)
         at = world.joints[joint]
-        crank = crank_of(at.at, rotated(at.quat, np.array([0.0, 0.0, 1.0])), *b.pins[name])
-        ends = sorted(crank.angle(length) for length in (closed, opened))
+        linkage = linkage_of(at.at, rotated(at.quat, np.array([0.0, 0.0, 1.0])), *b.pins[name])
+        ends = sorted(linkage.angle(length) for length in (closed, opened))
         world.limit(f"{name}_stop", joint, low=ends[0], high=ends[1])
         if not closed < now[name] < opened:
             raise ParameterError(f"{name}: its cylinder cannot be {now[name]:.3f} m long")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plant.constraint.cylinder_linkage import crank_of
+from plant.constraint.cylinder_linkage import linkage_of
 from plant.engine.compile import Engine
 from plant.engine.proximity_pool import ProximityPool, build_pool
 from plant.machines.excavator.cab import INPUTS, Cab
@@ -186,10 +186,10 @@ def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) ->
         bore, rod = p[f"{name}.cylinder.bore"], p[f"{name}.cylinder.rod"]
         return math.pi / 4 * bore**2, math.pi / 4 * (bore**2 - rod**2)
 
-    cranks = []
+    linkages = []
     for name in DRIVES:
         joint = world.joints[CYLINDER_JOINT[name]]
-        cranks.append(crank_of(joint.at, rotated(joint.quat, np.array([0, 0, 1.0])), *machine.pins[name]))
+        linkages.append(linkage_of(joint.at, rotated(joint.quat, np.array([0, 0, 1.0])), *machine.pins[name]))
     corners = [w.removeprefix("wheel_") for w in WHEELS]
     side = p["track"] / 2
     ahead = np.array([p["axle.front" if "front" in c else "axle.rear"] for c in corners])
@@ -197,7 +197,7 @@ def _drives(engine: Engine, machine: Machine, p: Parameters, hydraulic: bool) ->
     return Drives(
         cylinder=np.array([acts.index(f"{name}_cylinder") for name in DRIVES], np.int64),
         joint=np.array([joints.index(CYLINDER_JOINT[name]) for name in DRIVES], np.int64),
-        crank=np.array(cranks),
+        linkage=np.array(linkages),
         length=np.array([p.point(f"{name}.cylinder.lengths") for name in DRIVES]),
         area=np.array([areas(name) for name in DRIVES]),
         speed=np.array([p[f"{name}.speed"] for name in DRIVES]),

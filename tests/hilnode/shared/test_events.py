@@ -12,7 +12,7 @@ import pytest
 
 from hilnode.core.signals import Signal
 from hilnode.shared.codes import EVENT_WIDTH, Answer, Cause, Event
-from hilnode.shared.events import Happening, Teller
+from hilnode.shared.events import EventDecoder, Happening
 from hilnode.shared.row import Schema, State
 
 SCHEMA = Schema(
@@ -23,7 +23,7 @@ SCHEMA = Schema(
     bodies=("arm",),
 )
 ALARMS = ("too_fast", "too_hot")
-TELLER = Teller(SCHEMA, ALARMS, lambda status: f"status {status} explained", ("valve", "stick"))
+DECODER = EventDecoder(SCHEMA, ALARMS, lambda status: f"status {status} explained", ("valve", "stick"))
 
 SENTENCES: dict[Event, tuple[int, float, str]] = {
     Event.STATE: (State.RUNNING, float(State.ARMED), "armed -> running"),
@@ -66,7 +66,7 @@ def happening(
     """Decoded from the six words as the loop stores them, packed here by hand."""
     words = np.frombuffer(struct.pack("<4qdq", tick, time_ns, code, index, value, ident), np.int64)
     assert words.size == EVENT_WIDTH
-    return TELLER.decode(words)
+    return DECODER.decode(words)
 
 
 def strictly(text: str) -> Any:

@@ -35,7 +35,7 @@ from hilnode.core.struct import Struct
 from hilnode.shared.codes import COMMAND_WIDTH, EVENT_WIDTH, Event, Op
 from hilnode.shared.command_ring import CommandRing
 from hilnode.shared.control import Control, Word
-from hilnode.shared.events import Happening, Teller
+from hilnode.shared.events import EventDecoder, Happening
 from hilnode.shared.lockfree.mailbox import Mailbox
 from hilnode.shared.lockfree.ring import LINE, Ring
 from hilnode.shared.row import POSE, Col, Flag, Schema
@@ -179,9 +179,9 @@ class Bench:
         self.control[Word.STOP] = self.control[Word.HEARTBEAT] = self.control[Word.STATE] = 0
 
     def _hear(self, reader: Any) -> None:
-        teller = Teller(self.schema, [a.name for a in self.wiring.alarms], self.plant.explain)
+        decoder = EventDecoder(self.schema, [a.name for a in self.wiring.alarms], self.plant.explain)
         while len(words := reader.read()):
-            heard = [teller.decode(w) for w in words]
+            heard = [decoder.decode(w) for w in words]
             self.events += [h for h in heard if h.code != Event.COMMAND]
             self.answers |= {h.ident: h for h in heard if h.code == Event.COMMAND and h.ident}
         assert reader.lost == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilnode.core.jit import kernel
-from plant.constraint.cylinder_linkage import LEAST_SLOPE, Crank, crank_of, reach
+from plant.constraint.cylinder_linkage import LEAST_SLOPE, CylinderLinkage, linkage_of, reach
 
 RNG = np.random.default_rng(4)
 
@@ -27,41 +27,43 @@ def test_length_is_the_distance_of_the_two_pins() -> None:
         hinge, first, second = RNG.normal(size=(3, 3))
         axis = RNG.normal(size=3)
         axis /= np.linalg.norm(axis)
-        crank = crank_of(hinge, 2.5 * axis, first, second)
+        linkage = linkage_of(hinge, 2.5 * axis, first, second)
         for angle in (-0.7, 0.0, 0.4, 1.3):
             moved = hinge + turned(axis, angle, second - hinge)
             between = moved - first
             flat = between - axis * (axis @ between)  # what lies along the axis is dropped
-            assert crank.length(angle) == pytest.approx(float(np.linalg.norm(flat)), rel=1e-12)
+            assert linkage.length(angle) == pytest.approx(float(np.linalg.norm(flat)), rel=1e-12)
 
 
 def test_slope_is_the_lever_arm_of_the_cylinder() -> None:
     """Virtual work: a push along the cylinder has the moment push x lever about the hinge."""
     hinge, first, second = np.array([0.3, 0, 0.7]), np.array([0.8, 0, 0.2]), np.array([2.2, 0, 1.5])
     axis = np.array([0.0, -1.0, 0.0])
-    crank = crank_of(hinge, axis, first, second)
+    linkage = linkage_of(hinge, axis, first, second)
     for angle in (-0.3, 0.0, 0.5):
         arm = turned(axis, angle, second - hinge)
         along = hinge + arm - first
         along /= np.linalg.norm(along)
         lever = float(axis @ np.cross(arm, along))
-        assert crank.slope(angle) == pytest.approx(lever, rel=1e-12)
+        assert linkage.slope(angle) == pytest.approx(lever, rel=1e-12)
         h = 1e-6
-        assert crank.slope(angle) == pytest.approx((crank.length(angle + h) - crank.length(angle - h)) / (2 * h), 1e-8)
+        assert linkage.slope(angle) == pytest.approx(
+            (linkage.length(angle + h) - linkage.length(angle - h)) / (2 * h), 1e-8
+        )
 
 
 def test_angle_undoes_length_on_the_side_where_nought_is() -> None:
     for phase in (-2.0, -0.6, 0.6, 2.0):
-        crank = Crank(0.7, 1.9, phase)
+        linkage = CylinderLinkage(0.7, 1.9, phase)
         for angle in np.linspace(-0.5, 0.5, 11):
-            assert crank.angle(crank.length(angle)) == pytest.approx(angle, abs=1e-9)
+            assert linkage.angle(linkage.length(angle)) == pytest.approx(angle, abs=1e-9)
 
 
 def test_kernel_and_python_agree() -> None:
-    crank = Crank(0.7, 1.9, 0.8)
+    linkage = CylinderLinkage(0.7, 1.9, 0.8)
     for angle in (-0.4, 0.0, 1.1):
-        length, slope = _reach(crank.a, crank.b, crank.phase, angle)
-        assert (length, slope) == pytest.approx((crank.length(angle), crank.slope(angle)), rel=1e-14)
+        length, slope = _reach(linkage.a, linkage.b, linkage.phase, angle)
+        assert (length, slope) == pytest.approx((linkage.length(angle), linkage.slope(angle)), rel=1e-14)
 
 
 def test_without_a_crank_the_coordinate_is_the_length() -> None:
@@ -77,9 +79,9 @@ def test_a_dead_centre_leaves_a_slope_to_divide_by(side: float) -> None:
 
 def test_a_length_that_closes_no_triangle_is_refused() -> None:
     with pytest.raises(ValueError, match=r"4 m long cannot close its triangle: between 1 and 3 m"):
-        Crank(1.0, 2.0, 0.5).angle(4.0)
+        CylinderLinkage(1.0, 2.0, 0.5).angle(4.0)
 
 
 def test_a_pin_on_the_axis_is_refused() -> None:
     with pytest.raises(ValueError, match="lies on the hinge's axis"):
-        crank_of((0, 0, 0), (0, 1, 0), (0, 5, 0), (1, 0, 0))
+        linkage_of((0, 0, 0), (0, 1, 0), (0, 5, 0), (1, 0, 0))

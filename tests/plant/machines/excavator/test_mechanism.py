@@ -7,7 +7,7 @@ import pytest
 from excavator_cases import HOME, P, inside, masses, pins, rig, settle
 from excavator_rig import Rig
 
-from plant.constraint.cylinder_linkage import Crank
+from plant.constraint.cylinder_linkage import CylinderLinkage
 from plant.machines.excavator.linkage import arm_at, lengths, ranges
 
 PARTS = (
@@ -168,13 +168,13 @@ def test_a_stop_holds_when_something_pushes_against_it(stepper: str) -> None:
     r.run(5.0)
     opened = P.point("boom.cylinder.lengths")[1]
     data, joint = r.engine.content.data, r.engine.joint_names.index("boom_pin")
-    crank = Crank(*inside(r).drives.crank[0])
+    linkage = CylinderLinkage(*inside(r).drives.linkage[0])
     moment = 4e5 * (r["teeth.x"] - 1.0)
-    assert moment > P["pump.relief"] * math.pi / 4 * P["boom.cylinder.bore"] ** 2 * crank.slope(
+    assert moment > P["pump.relief"] * math.pi / 4 * P["boom.cylinder.bore"] ** 2 * linkage.slope(
         data.state.angle[joint, 0]
     )
     data.state.wrench[r.engine.index("bucket"), 2] += 4e5  # the tires' forces stay as they were
     for _ in range(20):
         assert r.engine.step(10) == 0
-        assert crank.length(data.state.angle[joint, 0]) < opened + 1e-3
-    assert crank.length(data.state.angle[joint, 0]) > opened - 0.02
+        assert linkage.length(data.state.angle[joint, 0]) < opened + 1e-3
+    assert linkage.length(data.state.angle[joint, 0]) > opened - 0.02
