@@ -16,7 +16,7 @@ from plant.constraint.kinematics import load_bodies
 from plant.model import Status
 from plant.stages import call_stage
 
-LIMIT, LOCK, CONTACT, TANGENT = int(Bound.LIMIT), int(Bound.LOCK), int(Bound.CONTACT), int(Bound.TANGENT)
+LOCK, CONTACT, TANGENT = int(Bound.LOCK), int(Bound.CONTACT), int(Bound.TANGENT)
 IMPACTS, IMPACT_NOW = int(Status.IMPACTS), int(Status.IMPACT_NOW)
 
 
