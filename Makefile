@@ -59,7 +59,7 @@ bench-engine: $(VENV)/.ready-dev  ## the physics engine beside MuJoCo and PyBull
 	$(BIN)/python tools/bench_natural.py
 
 bench-collide: $(VENV)/.ready-dev  ## collision detection beside coal
-	$(BIN)/python tools/bench_far.py
+	$(BIN)/python tools/bench_broadphase.py
 	$(BIN)/python tools/bench_collide.py
 
 bench-excavator: $(VENV)/.ready-dev  ## what a step of the excavator costs at work; ARGS="--seconds 20" is shorter

@@ -1,6 +1,6 @@
 """The broad phase: moving shapes by the tree and by a sweep along one axis; scenery by its three trees. Medians.
 
-    python tools/bench_far.py
+    python tools/bench_broadphase.py
 
 A step places all shapes and lists their pairs, on one pinned core; processor time, so that other programs on the
 machine do not count. The sweep (sorted along the axis on which the
@@ -20,7 +20,7 @@ from rich.table import Table
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.broadphase.find_pairs import find_pairs
-from plant.collision.broadphase.model import Far, build_far, view_far
+from plant.collision.broadphase.model import BroadPhase, build_broad_phase, view_broad_phase
 from plant.collision.broadphase.pairs import may_meet, new_pairs, pair_key, sort_keys, view_pairs
 from plant.collision.broadphase.static_tree import METHODS, build_scenery, query_scenery, ray_scenery, view_scenery
 from plant.collision.model import Kind, Shapes, new_placed, view_placed, view_shapes
@@ -37,16 +37,16 @@ def set_up(shapes, placed, pos, rot):
 
 
 @kernel
-def by_tree(shapes, placed, far, pairs, pos, rot, vel, asleep):
+def by_tree(shapes, placed, broad, pairs, pos, rot, vel, asleep):
     shape, place = view_shapes(shapes), view_placed(placed)
     place_shapes(shape, place, pos, rot)
-    return find_pairs(view_far(far), shape, place, vel, asleep, view_pairs(pairs))
+    return find_pairs(view_broad_phase(broad), shape, place, vel, asleep, view_pairs(pairs))
 
 
 @kernel
-def by_sweep(shapes, placed, far, pairs, pos, rot, order, begins, spare, axis):
+def by_sweep(shapes, placed, broad, pairs, pos, rot, order, begins, spare, axis):
     """The same pairs among moving shapes, by a sweep along `axis`."""
-    shape, place, f, out = view_shapes(shapes), view_placed(placed), view_far(far), view_pairs(pairs)
+    shape, place, f, out = view_shapes(shapes), view_placed(placed), view_broad_phase(broad), view_pairs(pairs)
     place_shapes(shape, place, pos, rot)
     low, high, n, count = place.low, place.high, order.size, 0
     for p in range(n):
@@ -125,7 +125,7 @@ def turned(angle: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.stack((c, -s, o, s, c, o, o, o, e), axis=1).reshape(-1, 3, 3))
 
 
-def run(scene: Scene) -> tuple[int, Far, np.ndarray, np.ndarray]:
+def run(scene: Scene) -> tuple[int, BroadPhase, np.ndarray, np.ndarray]:
     """Pairs in the middle of the run, and microseconds of each step by tree and by sweep."""
     rng, pos, n = np.random.default_rng(1), scene.pos.copy(), len(scene.pos)
     shapes, placed, pairs = cubes(n), new_placed(n), new_pairs(60 * n)
@@ -134,8 +134,8 @@ def run(scene: Scene) -> tuple[int, Far, np.ndarray, np.ndarray]:
     rate = scene.spin * rng.normal(size=n) * scene.speed
     records = [Struct(shapes), Struct(placed)]
     set_up(records[0].address, records[1].address, pos, turned(angle))
-    far = build_far(shapes, placed, np.zeros(n, np.int64), room=60 * n)
-    records += [Struct(far), Struct(pairs)]
+    broad = build_broad_phase(shapes, placed, np.zeros(n, np.int64), room=60 * n)
+    records += [Struct(broad), Struct(pairs)]
     address = [r.address for r in records]
     axis = int(np.ptp(pos, axis=0).argmax())
     order, begins, spare = np.argsort(placed.low[:, axis]), np.zeros(n), np.zeros(60 * n, np.int64)
@@ -152,7 +152,7 @@ def run(scene: Scene) -> tuple[int, Far, np.ndarray, np.ndarray]:
         sweep.append(time.thread_time() - began)
         assert np.array_equal(found, pairs.pair[: pairs.count[0]])
         seen = len(found) if step == STEPS // 2 else seen
-    return seen, far, np.array(tree[1:]) * 1e6, np.array(sweep[1:]) * 1e6
+    return seen, broad, np.array(tree[1:]) * 1e6, np.array(sweep[1:]) * 1e6
 
 
 def moving() -> Table:
@@ -172,12 +172,12 @@ def moving() -> Table:
         Scene("10,000 strewn, 5 m/s", rng.uniform(0, 26, (10_000, 3)), 5.0),
     ]
     for scene in scenes:
-        pairs, far, tree, sweep = run(scene)
+        pairs, broad, tree, sweep = run(scene)
         bound = f"<= {BOUND:.0f}" if len(scene.pos) == 1000 else ""
         table.add_row(
             scene.name,
             f"{pairs}",
-            f"{far.state[0]}",
+            f"{broad.state[0]}",
             f"{np.median(tree):.0f}",
             f"{np.percentile(tree, 99):.0f}",
             f"{np.median(sweep):.0f}",

@@ -1,6 +1,6 @@
 """Collision detection beside coal (formerly hpp-fcl): the same pairs, taking turns on one pinned core; medians.
 
-    python tools/bench_collide.py [primitives] [convex] [meshes] [far] [terrain] [scale]
+    python tools/bench_collide.py [primitives] [convex] [meshes] [broadphase] [terrain] [scale]
 
 Needs coal from PyPI (in the dev extra). Everything but `scale`, which takes a minute, is run if nothing is named;
 `scale` also draws docs/images/collision_scale.png.
@@ -342,8 +342,8 @@ def terrain() -> Table:
     return table
 
 
-def far() -> Table:
-    import bench_far as peer_bench
+def broadphase() -> Table:
+    import bench_broadphase as peer_bench
 
     table = Table("1,000 moving boxes, broad phase", "pairs", "median, us", "99 %, us", "bound 500 us")
     rng = np.random.default_rng(0)
@@ -404,7 +404,9 @@ def _draw(counts: list[int], times: np.ndarray) -> None:
     figure.savefig(DOCS / "images" / "collision_scale.png", dpi=100)
 
 
-CHOICES: dict[str, Callable[[], Table]] = {f.__name__: f for f in (primitives, convex, meshes, far, terrain, scale)}
+CHOICES: dict[str, Callable[[], Table]] = {
+    f.__name__: f for f in (primitives, convex, meshes, broadphase, terrain, scale)
+}
 
 
 def main() -> None:

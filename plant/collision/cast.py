@@ -2,7 +2,7 @@
 
 The trees of the broad phase give the shapes whose boxes the ray goes through, moving ones and scenery; planes are in no
 tree and are all asked. What is left is asked after its bounding sphere (ray.py). The boxes must be those of now:
-`update_far` puts shapes that have moved since the last step where they are.
+`update_broad_phase` puts shapes that have moved since the last step where they are.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from plant.collision.vec3 import along, dot
 
 
 @kernel
-def update_far(scene, pos, rot, vel, asleep):
+def update_broad_phase(scene, pos, rot, vel, asleep):
     """Put all shapes where bodies at `pos` [b, 3], turned by `rot` [b, 3, 3], are, also in the trees."""
     if scene.shape.kind.size > 0:
         place_shapes(scene.shape, scene.placed, pos, rot)
-        find_pairs(scene.far, scene.shape, scene.placed, vel, asleep, scene.pairs)
+        find_pairs(scene.broad, scene.shape, scene.placed, vel, asleep, scene.pairs)
 
 
 @kernel
@@ -34,12 +34,12 @@ def cast(scene, origin, direction, far, mask, normal):
     Of two shapes at the same distance the one with the lower number counts.
     """
     o, d = (origin[0], origin[1], origin[2]), (direction[0], direction[1], direction[2])
-    which, best, found, plane = -1, far, scene.far.found, scene.far.plane
+    which, best, found, plane = -1, far, scene.broad.found, scene.broad.plane
     for n in range(plane.size):
         which, best = _nearer(scene, plane[n], o, d, mask, which, best, normal)
-    for n in range(query_ray(scene.far.tree, o[0], o[1], o[2], d[0], d[1], d[2], far, found)):
-        which, best = _nearer(scene, scene.far.shape[found[n]], o, d, mask, which, best, normal)
-    scenery = scene.far.scenery
+    for n in range(query_ray(scene.broad.tree, o[0], o[1], o[2], d[0], d[1], d[2], far, found)):
+        which, best = _nearer(scene, scene.broad.shape[found[n]], o, d, mask, which, best, normal)
+    scenery = scene.broad.scenery
     for n in range(ray_scenery(scenery, o[0], o[1], o[2], d[0], d[1], d[2], min(best, far), found)):
         which, best = _nearer(scene, scenery.shape[found[n]], o, d, mask, which, best, normal)
     return which, best

@@ -45,8 +45,8 @@ def _travel(scene, vel, s, time):
 def _stretch(scene, vel, time, margin):
     """Grow the boxes of fast shapes by what they may travel."""
     low, high = scene.placed.low, scene.placed.high
-    for k in range(scene.far.shape.size):
-        s = scene.far.shape[k]
+    for k in range(scene.broad.shape.size):
+        s = scene.broad.shape[k]
         way = _travel(scene, vel, s, time)
         if way > 0.5 * margin:
             for c in range(3):
@@ -64,7 +64,7 @@ def find_contacts(scene, pos, rot, vel, asleep, material_pair, law, margin, h, c
         return 0
     place_shapes(shape, scene.placed, pos, rot)
     _stretch(scene, vel, AHEAD * h, margin)
-    left_out = find_pairs(scene.far, shape, scene.placed, vel, asleep, scene.pairs)
+    left_out = find_pairs(scene.broad, shape, scene.placed, vel, asleep, scene.pairs)
     scene.pairs.lost[0], scene.crossing.lost[0] = left_out, 0
     here, shapes = address_of(scene), shape.kind.size
     for p in range(scene.pairs.count[0]):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hilnode.core.jit import kernel
 from hilnode.core.struct import I2, Struct, viewer, zeros
 from plant.codes import BodyKind
-from plant.collision.broadphase.model import Far, build_far
+from plant.collision.broadphase.model import BroadPhase, build_broad_phase
 from plant.collision.broadphase.pairs import Pairs, new_pairs
 from plant.collision.model import Kind, Manifold, Placed, Shapes, new_manifold, new_placed, view_placed, view_shapes
 from plant.collision.narrowphase.field import Fields, build_fields
@@ -37,7 +37,7 @@ class Scene(NamedTuple):
     hull: Hulls
     mesh: Meshes
     field: Fields
-    far: Far
+    broad: BroadPhase
     pairs: Pairs
     out: Manifold
     convex: ConvexScratch
@@ -110,7 +110,7 @@ def build_scene(
     shapes.body[len(placements) :] = len(body_kind)  # places to spare are on a body that there is not, and switched off
     shapes_record, placed_record = Struct(shapes), Struct(placed)
     _place(shapes_record.address, placed_record.address, pos, rot)
-    far = build_far(shapes, placed, kinds, excluded=excluded, margin=margin, scenery=scenery, room=pairs)
+    broad = build_broad_phase(shapes, placed, kinds, excluded=excluded, margin=margin, scenery=scenery, room=pairs)
     shapes.body[len(placements) :] = -1
     behind = np.full(joints, np.iinfo(np.int64).max)
     surfaces = sum(p.shape.kind in (Kind.MESH, Kind.FIELD) for p in placements)
@@ -124,8 +124,8 @@ def build_scene(
             [m.source or f"mesh {k}" for k, m in enumerate(meshes)],
         ),
         field=build_fields([(np.asarray(f.heights) - f.middle()[2], *f.steps()) for f in fields]),
-        far=far._replace(excluded=np.concatenate([far.excluded, behind])),
-        pairs=new_pairs(len(far.key_new)),
+        broad=broad._replace(excluded=np.concatenate([broad.excluded, behind])),
+        pairs=new_pairs(len(broad.key_new)),
         out=new_manifold(),
         convex=new_convex_scratch(),
         crossing=new_crossing(sum(len(m.triangles) for m in meshes) if surfaces > 1 else 1),

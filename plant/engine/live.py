@@ -240,7 +240,7 @@ def _check_shapes(engine: Engine, new: list[Placed]) -> None:
 def _free_shapes(engine: Engine) -> list[int]:
     """Places of shapes that are on no body: reserved ones, and those of bodies that were removed."""
     scene = engine.content.scene
-    moving = set(scene.far.shape.tolist())
+    moving = set(scene.broad.shape.tolist())
     return [s for s in np.flatnonzero(scene.shape.body < 0).tolist() if s in moving]
 
 
@@ -264,15 +264,15 @@ def _where_bodies_are(engine: Engine) -> World:
 def _add_shape(engine: Engine, placement: Placement) -> None:
     scene, k = engine.content.scene, _free_shapes(engine)[0]
     write_shape(scene.shape, k, placement)
-    scene.far.role[k] = engine.content.model.body.kind[placement.body]
+    scene.broad.role[k] = engine.content.model.body.kind[placement.body]
 
 
 def _exclude_neighbours(engine: Engine) -> None:
     """Shapes of bodies that share a joint do not meet. The keys are sorted, with room behind them."""
-    far, joint = engine.content.scene.far, engine.content.model.joint
+    broad, joint = engine.content.scene.broad, engine.content.model.joint
     pairs = [(int(joint.a[j]), int(joint.b[j])) for j, name in enumerate(engine.joint_names) if name]
-    keys = exclude(far.bodies, [p for p in pairs if min(p) >= 0])
-    far.excluded[: len(keys)], far.excluded[len(keys) :] = keys, np.iinfo(np.int64).max
+    keys = exclude(broad.bodies, [p for p in pairs if min(p) >= 0])
+    broad.excluded[: len(keys)], broad.excluded[len(keys) :] = keys, np.iinfo(np.int64).max
 
 
 def _renew(engine: Engine) -> None:
@@ -283,6 +283,6 @@ def _renew(engine: Engine) -> None:
     d.status[write.POSES_VALID] = 0
     d.state.asleep[:] = 0
     d.state.rested[:] = 0.0
-    engine.content.scene.far.state[STALE] = 1
+    engine.content.scene.broad.state[STALE] = 1
     if engine.core is not None:
         engine.core.renew(engine.names, engine.joint_names)

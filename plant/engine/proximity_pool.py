@@ -45,7 +45,7 @@ class ProximityPool(NamedTuple):
     reach: F1  # [k] radius of a sphere about their centre of mass [m]
     near: float  # [m] gap at which an object enters
     next: I1  # [1] object to look at next
-    told: I1  # [2] objects that take part; times that there was no spare body
+    counts: I1  # [2] objects that take part; times that there was no spare body
 
 
 def build_pool(
@@ -74,14 +74,14 @@ def build_pool(
         reach=np.array([r for _, r in seekers], float),
         near=near,
         next=np.zeros(1, np.int64),
-        told=np.zeros(2, np.int64),
+        counts=np.zeros(2, np.int64),
     )
     shape = content.scene.shape
     for b in made.spare:
         content.model.body.kind[b] = ABSENT
         shape.enabled[shape.body == b] = 0
     content.data.graph.dirty[0], content.data.status[POSES_VALID] = 1, 0
-    content.scene.far.state[STALE] = 1
+    content.scene.broad.state[STALE] = 1
     return made
 
 
@@ -90,7 +90,7 @@ def _renew(e):
     """What the next step must find anew."""
     e.data.graph.dirty[0] = 1
     e.data.status[POSES_VALID] = 0
-    e.scene.far.state[STALE] = 1
+    e.scene.broad.state[STALE] = 1
 
 
 @inline
@@ -134,9 +134,9 @@ def _enter(e, pool, o):
             x, y, z = rotate(state.quat[b], com[0], com[1], com[2])
             state.pos[b, 0], state.pos[b, 1], state.pos[b, 2] = p[0] + x, p[1] + y, p[2] + z
             _switch(e, b, True)
-            pool.told[0] += 1
+            pool.counts[0] += 1
             return
-    pool.told[1] += 1
+    pool.counts[1] += 1
 
 
 @inline
@@ -185,7 +185,7 @@ def _leave(e, pool, o, b):
         if pool.spare[s] == b:
             pool.of[s] = -1
     pool.body[o] = -1
-    pool.told[0] -= 1
+    pool.counts[0] -= 1
     _switch(e, b, False)
 
 
@@ -198,7 +198,7 @@ def reset_pool(e, pool):
         for i in range(7):
             pool.pose[o, i] = pool.start[o, i]
         pool.stamp[o] += 1
-    pool.next[0], pool.told[0], pool.told[1] = 0, 0, 0
+    pool.next[0], pool.counts[0], pool.counts[1] = 0, 0, 0
 
 
 def upright(x: float, y: float, z: float, heading: float) -> tuple[float, ...]:

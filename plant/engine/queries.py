@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct, address_of
 from plant import model
-from plant.collision.cast import cast_many, update_far
+from plant.collision.cast import cast_many, update_broad_phase
 from plant.collision.contact_list import FEATURES
 from plant.collision.model import Kind
 from plant.collision.scene import EVERYTHING
@@ -124,7 +124,7 @@ def _place(address):
     state, rot = e.data.state, e.data.frame.rot
     for b in range(rot.shape[0]):
         rotation(state.quat[b], rot[b])
-    update_far(e.scene, state.pos, rot, state.vel, state.asleep)
+    update_broad_phase(e.scene, state.pos, rot, state.vel, state.asleep)
 
 
 @kernel

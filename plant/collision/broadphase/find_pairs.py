@@ -14,8 +14,8 @@ the box is not more than the margin above it), both shapes are enabled, and at l
 static nor asleep. At least one must be dynamic: nothing else can give way. Static bodies and the ground stand where
 they were when the broad phase was built; kinematic bodies move.
 
-A sweep along one axis, sorted anew in each step, is slower in every scene of tools/bench_far.py (two to four times with
-1,000 bodies, twenty times in a pile of 10,000), so there is none.
+A sweep along one axis, sorted anew in each step, is slower in every scene of tools/bench_broadphase.py (two to four
+times with 1,000 bodies, twenty times in a pile of 10,000), so there is none.
 
 The graph of bounding spheres of Luaces 4.4.4 (eq. 4.12 to 4.14, where 4.14 lacks a factor 1/2), one per mechanism, is
 not here: it must be laid down by hand, its spheres hold far more space than a boom or a rod does, and it leaves the
@@ -74,122 +74,122 @@ def _is_inside(box, k, placed, s, margin):
 
 
 @inline
-def _fatten(far, shape, placed, vel, k):
+def _fatten(broad, shape, placed, vel, k):
     """A new fat box for leaf `k`: of another size than its neighbours', so that bodies that move alike do not all
     leave theirs in the same step.
     """
-    s, box, low, high = far.shape[k], far.tree.box, placed.low, placed.high
+    s, box, low, high = broad.shape[k], broad.tree.box, placed.low, placed.high
     b = shape.body[s]
     side = (high[s, 0] - low[s, 0] + high[s, 1] - low[s, 1] + high[s, 2] - low[s, 2]) / 3.0
-    side = max(side, 4.0 * far.margin)  # a point needs some slack too
+    side = max(side, 4.0 * broad.margin)  # a point needs some slack too
     share = 0.5 + (k * GOLDEN) % 1.0
-    more, longest = far.margin + far.slack * share * side, LONGEST * side
+    more, longest = broad.margin + broad.slack * share * side, LONGEST * side
     for a in range(3):
-        way = far.ahead * share * vel[b, a]
+        way = broad.ahead * share * vel[b, a]
         back = max(-longest, way) if way < 0.0 else 0.0
         forth = min(longest, way) if way > 0.0 else 0.0
         box[k, a], box[k, a + 3] = low[s, a] - more + back, high[s, a] + more + forth
 
 
 @kernel
-def _who_moved(far, shape, placed, asleep):
+def _who_moved(broad, shape, placed, asleep):
     """List the leaves that came, went or left their fat box, and note who rests; returns how many moved."""
-    up, box, stale, count = far.tree.up, far.tree.box, far.state[STALE] != 0, 0
-    for k in range(far.shape.size):
-        s = far.shape[k]
+    up, box, stale, count = broad.tree.up, broad.tree.box, broad.state[STALE] != 0, 0
+    for k in range(broad.shape.size):
+        s = broad.shape[k]
         here = _has_place(shape, placed, s)
-        far.rest[s] = (IDLE if asleep[shape.body[s]] != 0 else AWAKE) if here else DISABLED
+        broad.rest[s] = (IDLE if asleep[shape.body[s]] != 0 else AWAKE) if here else DISABLED
         was_here = up[k] != ABSENT
-        if stale or here != was_here or (here and not _is_inside(box, k, placed, s, far.margin)):
-            far.moved[count] = k
-            far.changed[s] = 1
+        if stale or here != was_here or (here and not _is_inside(box, k, placed, s, broad.margin)):
+            broad.moved[count] = k
+            broad.changed[s] = 1
             count += 1
-    for n in range(far.plane.size):
-        p = far.plane[n]
-        if far.role[p] != STATIC:
-            far.rest[p] = IDLE if asleep[shape.body[p]] != 0 else AWAKE
+    for n in range(broad.plane.size):
+        p = broad.plane[n]
+        if broad.role[p] != STATIC:
+            broad.rest[p] = IDLE if asleep[shape.body[p]] != 0 else AWAKE
     return count
 
 
 @kernel
-def _move_leaves(far, shape, placed, vel, count):
+def _move_leaves(broad, shape, placed, vel, count):
     """Give the moved leaves new boxes, one by one or, if they are many, in a new tree."""
-    up, anew = far.tree.up, count * MANY > far.shape.size
+    up, anew = broad.tree.up, count * MANY > broad.shape.size
     for n in range(count):
-        k = far.moved[n]
+        k = broad.moved[n]
         if not anew and up[k] != ABSENT:
-            remove_leaf(far.tree, k)
-        if far.rest[far.shape[k]] == DISABLED:
+            remove_leaf(broad.tree, k)
+        if broad.rest[broad.shape[k]] == DISABLED:
             up[k] = ABSENT
             continue
-        _fatten(far, shape, placed, vel, k)
+        _fatten(broad, shape, placed, vel, k)
         if anew:
             up[k] = NONE
         else:
-            insert_leaf(far.tree, k)
-    root = far.tree.state[ROOT]
-    if anew or (root != NONE and far.tree.height[root] > 2 * far.bits + ODD):
-        rebuild(far.tree)
+            insert_leaf(broad.tree, k)
+    root = broad.tree.state[ROOT]
+    if anew or (root != NONE and broad.tree.height[root] > 2 * broad.bits + ODD):
+        rebuild(broad.tree)
 
 
 @inline
-def _note(far, shape, count, i, j):
+def _note(broad, shape, count, i, j):
     """Add a candidate if the two can ever meet; counts on when there is no room."""
-    if not may_meet(shape, far.role, far.excluded, far.bodies, i, j):
+    if not may_meet(shape, broad.role, broad.excluded, broad.bodies, i, j):
         return count
-    if count < far.key_new.size:
-        far.key_new[count] = pair_key(shape, far.bits, i, j)
+    if count < broad.key_new.size:
+        broad.key_new[count] = pair_key(shape, broad.bits, i, j)
     return count + 1
 
 
 @kernel
-def _neighbours(far, shape, placed, k, count):
+def _neighbours(broad, shape, placed, k, count):
     """Add the candidates of the moved leaf `k`; of two moved ones, the later finds the pair."""
-    s, box, found = far.shape[k], far.tree.box, far.found
+    s, box, found = broad.shape[k], broad.tree.box, broad.found
     x0, y0, z0, x1, y1, z1 = box[k, 0], box[k, 1], box[k, 2], box[k, 3], box[k, 4], box[k, 5]
-    for n in range(query_box(far.tree, x0, y0, z0, x1, y1, z1, found)):
-        o = far.shape[found[n]]
-        if o < s or (o > s and far.changed[o] == 0):
-            count = _note(far, shape, count, s, o)
-    for n in range(query_scenery(far.scenery, x0, y0, z0, x1, y1, z1, found)):
-        count = _note(far, shape, count, s, far.scenery.shape[found[n]])
-    for n in range(far.plane.size):
-        p = far.plane[n]
-        if far.role[p] != STATIC or _plane_near(placed, p, x0, y0, z0, x1, y1, z1, 0.0):
-            count = _note(far, shape, count, s, p)
+    for n in range(query_box(broad.tree, x0, y0, z0, x1, y1, z1, found)):
+        o = broad.shape[found[n]]
+        if o < s or (o > s and broad.changed[o] == 0):
+            count = _note(broad, shape, count, s, o)
+    for n in range(query_scenery(broad.scenery, x0, y0, z0, x1, y1, z1, found)):
+        count = _note(broad, shape, count, s, broad.scenery.shape[found[n]])
+    for n in range(broad.plane.size):
+        p = broad.plane[n]
+        if broad.role[p] != STATIC or _plane_near(placed, p, x0, y0, z0, x1, y1, z1, 0.0):
+            count = _note(broad, shape, count, s, p)
     return count
 
 
 @kernel
-def _loose_planes(far, shape, count):
+def _loose_planes(broad, shape, count):
     """Add the candidates of planes on moving bodies with the scenery: all of it, for such a plane reaches anywhere."""
-    for n in range(far.plane.size):
-        p = far.plane[n]
-        if far.role[p] != STATIC:
-            for m in range(far.scenery.shape.size):
-                count = _note(far, shape, count, p, far.scenery.shape[m])
+    for n in range(broad.plane.size):
+        p = broad.plane[n]
+        if broad.role[p] != STATIC:
+            for m in range(broad.scenery.shape.size):
+                count = _note(broad, shape, count, p, broad.scenery.shape[m])
     return count
 
 
 @kernel
-def _update_candidates(far, shape, placed, moved):
+def _update_candidates(broad, shape, placed, moved):
     """Find the candidates of moved leaves again; returns how many found no room: then the next step finds all anew."""
-    state, count = far.state, 0
+    state, count = broad.state, 0
     if state[STALE] != 0:
         state[COUNT] = 0
-        count = _loose_planes(far, shape, 0)
+        count = _loose_planes(broad, shape, 0)
     for n in range(moved):
-        if far.tree.up[far.moved[n]] != ABSENT:
-            count = _neighbours(far, shape, placed, far.moved[n], count)
-    room = far.key_new.size
+        if broad.tree.up[broad.moved[n]] != ABSENT:
+            count = _neighbours(broad, shape, placed, broad.moved[n], count)
+    room = broad.key_new.size
     left_out, count = max(0, count - room), min(count, room)
-    old, out = (far.key_b, far.key_a) if state[FLIP] != 0 else (far.key_a, far.key_b)
-    sort_keys(far.key_new, out, far.table, count, far.bits)
-    total = merge_keys(old, state[COUNT], far.key_new, count, far.changed, far.bits, out)
+    old, out = (broad.key_b, broad.key_a) if state[FLIP] != 0 else (broad.key_a, broad.key_b)
+    sort_keys(broad.key_new, out, broad.table, count, broad.bits)
+    total = merge_keys(old, state[COUNT], broad.key_new, count, broad.changed, broad.bits, out)
     left_out += max(0, total - room)
     state[COUNT], state[FLIP], state[STALE] = min(total, room), 1 - state[FLIP], 1 if left_out > 0 else 0
     for n in range(moved):
-        far.changed[far.shape[far.moved[n]]] = 0
+        broad.changed[broad.shape[broad.moved[n]]] = 0
     return left_out
 
 
@@ -201,16 +201,16 @@ def _is_near_plane(placed, p, s, margin):
 
 
 @kernel
-def _list_pairs(far, shape, placed, out):
+def _list_pairs(broad, shape, placed, out):
     """Fill `out` with the candidates that are near and not both at rest; returns how many found no room.
 
     Candidates with the same first shape follow each other, so its box is loaded once. Each is written down in any case
     and kept if it counts: half of them do, and the processor would guess a jump wrong as often.
     """
-    bits, rest, margin, room = far.bits, far.rest, far.margin, out.pair.shape[0]
+    bits, rest, margin, room = broad.bits, broad.rest, broad.margin, out.pair.shape[0]
     low, high, kind, enabled = placed.low, placed.high, shape.kind, shape.enabled
-    key = far.key_b if far.state[FLIP] != 0 else far.key_a
-    mask, total, n, count = (1 << bits) - 1, far.state[COUNT], 0, 0
+    key = broad.key_b if broad.state[FLIP] != 0 else broad.key_a
+    mask, total, n, count = (1 << bits) - 1, broad.state[COUNT], 0, 0
     while n < total:
         i = key[n] >> bits
         x0, y0, z0 = low[i, 0] - margin, low[i, 1] - margin, low[i, 2] - margin
@@ -234,15 +234,15 @@ def _list_pairs(far, shape, placed, out):
 
 
 @kernel
-def find_pairs(far, shape, placed, vel, asleep, out):
+def find_pairs(broad, shape, placed, vel, asleep, out):
     """Fill `out` with the pairs of this step; returns how many found no room.
 
     `vel` [b, 6] are velocities (only the linear part is used, and only for speed: any value gives the same pairs),
     `asleep` [b] is 1 for bodies at rest. After a change of groups, masks or excluded pairs set state[STALE] to 1.
     """
     left_out = 0
-    moved = _who_moved(far, shape, placed, asleep)
-    if moved > 0 or far.state[STALE] != 0:
-        _move_leaves(far, shape, placed, vel, moved)
-        left_out = _update_candidates(far, shape, placed, moved)
-    return left_out + _list_pairs(far, shape, placed, out)
+    moved = _who_moved(broad, shape, placed, asleep)
+    if moved > 0 or broad.state[STALE] != 0:
+        _move_leaves(broad, shape, placed, vel, moved)
+        left_out = _update_candidates(broad, shape, placed, moved)
+    return left_out + _list_pairs(broad, shape, placed, out)

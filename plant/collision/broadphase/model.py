@@ -15,12 +15,12 @@ from plant.collision.broadphase.static_tree import Scenery, build_scenery
 from plant.collision.model import Kind, Placed, Shapes
 
 PLANE, STATIC = int(Kind.PLANE), int(BodyKind.STATIC)
-COUNT, STALE, FLIP = 0, 1, 2  # places in Far.state
+COUNT, STALE, FLIP = 0, 1, 2  # places in BroadPhase.state
 NEAR_SCENERY = 65536  # candidates among the scenery, at most, unless more are asked for
-AWAKE, IDLE, DISABLED = 0, 1, 2  # of Far.rest: a pair needs a sum below 2
+AWAKE, IDLE, DISABLED = 0, 1, 2  # of BroadPhase.rest: a pair needs a sum below 2
 
 
-class Far(NamedTuple):
+class BroadPhase(NamedTuple):
     """What the broad phase knows, and what it keeps between steps."""
 
     margin: float  # [m] boxes this near make a pair
@@ -45,10 +45,10 @@ class Far(NamedTuple):
     state: I1  # [3] number of candidates; 1 = find all again; which list holds them
 
 
-view_far = viewer(Far)
+view_broad_phase = viewer(BroadPhase)
 
 
-def build_far(
+def build_broad_phase(
     shapes: Shapes,
     placed: Placed,
     body_kind: np.ndarray,
@@ -59,7 +59,7 @@ def build_far(
     ahead: float = 0.02,
     scenery: str = "tree",
     room: int | None = None,
-) -> Far:
+) -> BroadPhase:
     """The broad phase of these shapes, of which the static ones must have been placed.
 
     `body_kind` are BodyKinds; `excluded` pairs of bodies never meet (-1 is the ground); `room` is for candidates, of
@@ -83,7 +83,7 @@ def build_far(
         raise ValueError(
             f"static shapes {bad.tolist()} have no finite place: place them before building the broad phase"
         )
-    return Far(
+    return BroadPhase(
         margin,
         slack,
         ahead,

@@ -4,7 +4,7 @@
     octree      up to a quarter faster along a ray, while there are not more than some 10,000 boxes
     kdtree      never deeper than the logarithm of the number of boxes, however they lie
 
-Measured by tools/bench_far.py.
+Measured by tools/bench_broadphase.py.
 """
 
 from __future__ import annotations

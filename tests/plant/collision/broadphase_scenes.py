@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from hilnode.core.jit import kernel
 from hilnode.core.struct import Struct
 from plant.collision.broadphase.find_pairs import find_pairs
-from plant.collision.broadphase.model import STALE, Far, build_far, view_far
+from plant.collision.broadphase.model import STALE, BroadPhase, build_broad_phase, view_broad_phase
 from plant.collision.broadphase.pairs import Pairs, new_pairs, view_pairs
 from plant.collision.model import Kind, Placed, Shapes, new_placed, view_placed, view_shapes
 from plant.collision.transforms import place_ground, place_shapes
@@ -23,12 +23,12 @@ def place_all(shapes, placed, pos, rot):
 
 
 @kernel
-def step_far(shapes, placed, far, pairs, pos, rot, vel, asleep, count):
+def step_broad_phase(shapes, placed, broad, pairs, pos, rot, vel, asleep, count):
     """Place and find, `count` times."""
     shape, place, left_out = view_shapes(shapes), view_placed(placed), 0
     for _ in range(count):
         place_shapes(shape, place, pos, rot)
-        left_out = find_pairs(view_far(far), shape, place, vel, asleep, view_pairs(pairs))
+        left_out = find_pairs(view_broad_phase(broad), shape, place, vel, asleep, view_pairs(pairs))
     return left_out
 
 
@@ -75,7 +75,7 @@ class Scene:
         self.placed: Placed = new_placed(len(self.shapes.kind))
         self.records = [Struct(self.shapes), Struct(self.placed)]
         place_all(*self.addresses(), self.pos, self.rot)
-        self.far: Far = build_far(
+        self.broad: BroadPhase = build_broad_phase(
             self.shapes,
             self.placed,
             self.body_kind,
@@ -85,19 +85,19 @@ class Scene:
             room=self.room,
         )
         self.pairs: Pairs = new_pairs(self.listed)
-        self.records += [Struct(self.far), Struct(self.pairs)]
+        self.records += [Struct(self.broad), Struct(self.pairs)]
 
     def addresses(self) -> list[int]:
         return [record.address for record in self.records]
 
     def step(self, count: int = 1) -> int:
-        return int(step_far(*self.addresses(), self.pos, self.rot, self.vel, self.asleep, count))
+        return int(step_broad_phase(*self.addresses(), self.pos, self.rot, self.vel, self.asleep, count))
 
     def found(self) -> np.ndarray:
         return self.pairs.pair[: self.pairs.count[0]]
 
     def forget(self) -> None:
-        self.far.state[STALE] = 1
+        self.broad.state[STALE] = 1
 
     def expected(self) -> np.ndarray:
         """All pairs by trying every two shapes, in the order that is asked for."""

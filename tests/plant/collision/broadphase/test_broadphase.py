@@ -124,7 +124,7 @@ def test_neighbours_in_a_long_chain_are_left_out():
     n = 10_000
     joints = [(k, k + 1) for k in range(n - 1)]
     scene = balls(np.c_[np.arange(n) * 0.09, np.zeros((n, 2))], margin=0.001, excluded=joints)
-    assert scene.far.excluded.nbytes < 100_000
+    assert scene.broad.excluded.nbytes < 100_000
     assert scene.step() == 0
     np.testing.assert_array_equal(scene.found(), np.c_[np.arange(n - 2), np.arange(2, n)])
 
@@ -212,7 +212,7 @@ def test_many_bodies_in_one_place_do_not_make_a_list_of_the_tree():
         scene.step()
     check(scene)
     assert len(scene.found()) == 199 * 100
-    assert scene.far.tree.height.max() < 40
+    assert scene.broad.tree.height.max() < 40
 
 
 def test_pairs_do_not_depend_on_the_past():
