@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from drivers.ecu import Ecu
 from hilnode import __version__
 from hilnode.node.web_child import ecu_lane
-from hilnode.shared.codes import Op
+from hilnode.shared.codes import Command
 from hilnode.shared.row import signal_table
 from hilnode.tick.layout import L
 
@@ -100,7 +100,7 @@ def ecu_spec(node: Node) -> dict[str, Any]:
         "ecu": c.bridge.ecu,
         "pace": c.node.pace,
         "grants": f"{c.node.name}.grants",
-        "step_op": int(Op.STEP),
+        "step_op": int(Command.STEP),
         "ecus": [_ecu(node, name, ecu) for name, ecu in node.ecus.items()],
     }
 

@@ -49,7 +49,7 @@ from hilnode.node.stats import Stats, Timing
 from hilnode.node.supervisor import Supervisor
 from hilnode.node.web_child import web_spec, why_not
 from hilnode.shared import realtime
-from hilnode.shared.codes import EVENT_WIDTH, ExitCode, Op
+from hilnode.shared.codes import EVENT_WIDTH, Command, ExitCode
 from hilnode.shared.command_ring import CommandRing
 from hilnode.shared.control import Control, Word
 from hilnode.shared.display_state import DisplayState
@@ -410,7 +410,7 @@ class Node(Operate):
         self.drivers[driver] = runner.driver
         if remark:
             self._say(f"driver {driver}: {remark}")
-        return self._command_ring.ask(Op.SWAPPED, list(self.runners).index(driver), [float(to == "twin")]).tick
+        return self._command_ring.ask(Command.SWAPPED, list(self.runners).index(driver), [float(to == "twin")]).tick
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the loop has ended; False if it still runs after `timeout` seconds."""

@@ -15,8 +15,8 @@ from hilnode.config.config import check_fault, check_stimulus
 from hilnode.config.wiring import SignalMap, fault_map, stimulus_map
 from hilnode.core.limits import SLOTS
 from hilnode.core.signals import Signal, UnknownName, nearest
-from hilnode.shared.codes import Cause, Op
-from hilnode.shared.command_ring import Command, CommandRing
+from hilnode.shared.codes import Cause, Command
+from hilnode.shared.command_ring import CommandRing, CommandWords
 from hilnode.shared.control import Control, Word
 from hilnode.shared.events import Happening
 from hilnode.shared.row import Schema
@@ -44,60 +44,61 @@ class Operate:
 
     def ask_start(self) -> None:
         """Arm and run, without waiting for the answers."""
-        self._command_ring.send(Op.ARM)
-        self._command_ring.send(Op.RUN)
+        self._command_ring.send(Command.ARM)
+        self._command_ring.send(Command.RUN)
 
     def ask_trip(self, cause: Cause) -> None:
         """Trip, without waiting for the answer."""
-        self._command_ring.send(Op.TRIP, cause)
+        self._command_ring.send(Command.TRIP, cause)
 
     def arm(self) -> int:
         """configured or cleared -> armed. The tick at which it happened, as with all commands."""
-        return self._command_ring.ask(Op.ARM).tick
+        return self._command_ring.ask(Command.ARM).tick
 
     def run(self) -> int:
         """armed -> running: devices leave their safe values. Refused while an input that would trip is stale."""
-        return self._command_ring.ask(Op.RUN).tick
+        return self._command_ring.ask(Command.RUN).tick
 
     def pause(self) -> int:
-        return self._command_ring.ask(Op.PAUSE).tick
+        return self._command_ring.ask(Command.PAUSE).tick
 
     def resume(self) -> int:
-        return self._command_ring.ask(Op.RESUME).tick
+        return self._command_ring.ask(Command.RESUME).tick
 
     def step(self, count: int = 1) -> int:
         """Grant plant steps while paused or in lockstep; returns the plant step reached after them."""
-        return int(self._command_ring.ask(Op.STEP, 0, [float(count)]).value)
+        return int(self._command_ring.ask(Command.STEP, 0, [float(count)]).value)
 
     def trip(self) -> int:
-        return self._command_ring.ask(Op.TRIP, Cause.OPERATOR).tick
+        return self._command_ring.ask(Command.TRIP, Cause.OPERATOR).tick
 
     def clear(self) -> int:
         """tripped -> cleared."""
-        return self._command_ring.ask(Op.CLEAR).tick
+        return self._command_ring.ask(Command.CLEAR).tick
 
     def disarm(self) -> int:
-        return self._command_ring.ask(Op.DISARM).tick
+        return self._command_ring.ask(Command.DISARM).tick
 
     def reset(self) -> int:
         """Plant back to its initial state; not while running."""
-        return self._command_ring.ask(Op.RESET).tick
+        return self._command_ring.ask(Command.RESET).tick
 
     def set_speed(self, speed: float) -> int:
         """Wall-clock speed: 0.1 is slow motion."""
-        return self._command_ring.ask(Op.SPEED, 0, [speed]).tick
+        return self._command_ring.ask(Command.SPEED, 0, [speed]).tick
 
     def force(self, name: str, value: float) -> int:
         """Impose a value on an input, output or command until it is released."""
         index = _find("signal", name, self._signals, value)
-        return self._command_ring.ask(Op.FORCE, index, [value]).tick
+        return self._command_ring.ask(Command.FORCE, index, [value]).tick
 
     def inject(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
         """Make a signal go wrong from now on (or until simulated time `to_s`): the slot, for `heal`.
 
         Kinds and parameters are those of [[signals.faults]]: `node.inject("pendulum.elbow.angle", "bias", value=0.1)`.
         """
-        return self._fill(Op.FAULT, self._fault_slots, [self._fault({"to_s": to_s, **parameters}, signal, kind)])[0]
+        words = self._fault({"to_s": to_s, **parameters}, signal, kind)
+        return self._fill(Command.FAULT, self._fault_slots, [words])[0]
 
     def _fault(self, table: Mapping[str, Any], signal: str, kind: str) -> list[float]:
         """The words of a fault, behind its slot."""
@@ -108,7 +109,7 @@ class Operate:
 
     def heal(self, slot: int) -> int:
         """Remove the injected fault in this slot."""
-        return self._empty(Op.FAULT, self._fault_slots, slot)
+        return self._empty(Command.FAULT, self._fault_slots, slot)
 
     def stimulate(self, signal: str, kind: str, *, to_s: float | None = None, **parameters: float) -> int:
         """Drive an input from now on (or until simulated time `to_s`) by a made-up value: the slot, for `calm`.
@@ -116,7 +117,7 @@ class Operate:
         Kinds and parameters are those of [[signals.stimulus]], except csv, whose file is read before the start.
         """
         words = self._stimulus({"to_s": to_s, **parameters}, signal, kind)
-        return self._fill(Op.STIMULUS, self._stimulus_slots, [words])[0]
+        return self._fill(Command.STIMULUS, self._stimulus_slots, [words])[0]
 
     def _stimulus(self, table: Mapping[str, Any], signal: str, kind: str) -> list[float]:
         """The words of a stimulus, behind its slot."""
@@ -130,7 +131,7 @@ class Operate:
 
     def calm(self, slot: int) -> int:
         """Remove the stimulus in this slot."""
-        return self._empty(Op.STIMULUS, self._stimulus_slots, slot)
+        return self._empty(Command.STIMULUS, self._stimulus_slots, slot)
 
     def load(
         self,
@@ -144,17 +145,17 @@ class Operate:
         All of it is checked before any of it is asked for. Then it goes to the tick in one go, which takes sixteen
         commands at a time: a small session takes effect in a single tick.
         """
-        commands: list[Command] = [
-            (Op.PARAMETER, _find("plant parameter", name, self._parameters, value), [value])
+        commands: list[CommandWords] = [
+            (Command.PARAMETER, _find("plant parameter", name, self._parameters, value), [value])
             for name, value in parameters.items()
         ]
-        commands += [(Op.FORCE, _find("signal", name, self._signals, x), [x]) for name, x in forces.items()]
+        commands += [(Command.FORCE, _find("signal", name, self._signals, x), [x]) for name, x in forces.items()]
         made = {
-            Op.FAULT: [_checked("faults", k, self._fault, table) for k, table in enumerate(faults)],
-            Op.STIMULUS: [_checked("stimuli", k, self._stimulus, table) for k, table in enumerate(stimuli)],
+            Command.FAULT: [_checked("faults", k, self._fault, table) for k, table in enumerate(faults)],
+            Command.STIMULUS: [_checked("stimuli", k, self._stimulus, table) for k, table in enumerate(stimuli)],
         }
         with self._slots:
-            free = {Op.FAULT: self._fault_slots, Op.STIMULUS: self._stimulus_slots}
+            free = {Command.FAULT: self._fault_slots, Command.STIMULUS: self._stimulus_slots}
             given = {op: _first(free[op], len(words)) for op, words in made.items()}
             for op, words in made.items():
                 commands += [(op, slot, w) for slot, w in zip(given[op], words, strict=True)]
@@ -162,16 +163,16 @@ class Operate:
             for op, slots in given.items():
                 free[op].difference_update(slots)
         tick = answers[-1].tick if answers else self._control[Word.TICK]
-        return tick, {"faults": given[Op.FAULT], "stimuli": given[Op.STIMULUS]}
+        return tick, {"faults": given[Command.FAULT], "stimuli": given[Command.STIMULUS]}
 
-    def _fill(self, op: Op, slots: set[int], words: Sequence[list[float]]) -> list[int]:
+    def _fill(self, op: Command, slots: set[int], words: Sequence[list[float]]) -> list[int]:
         with self._slots:  # two who ask at the same time must not get the same one
             given = _first(slots, len(words))
             self._command_ring.ask_all([(op, slot, w) for slot, w in zip(given, words, strict=True)])
             slots.difference_update(given)
         return given
 
-    def _empty(self, op: Op, slots: set[int], slot: int) -> int:
+    def _empty(self, op: Command, slots: set[int], slot: int) -> int:
         with self._slots:
             if slot in slots or not 0 <= slot < SLOTS:
                 raise KeyError(f"slot {slot} is not in use")
@@ -182,7 +183,7 @@ class Operate:
     def advance(self, count: int = 1, *, timeout: float = 2.0) -> None:
         """Lockstep or paused: grant plant steps and return when they are done, as quickly as the tick does them."""
         goal = self.steps + count
-        self._command_ring.send(Op.STEP, 0, [float(count)])
+        self._command_ring.send(Command.STEP, 0, [float(count)])
         until = time.monotonic() + timeout
         while self.steps < goal:
             if time.monotonic() > until:
@@ -196,12 +197,14 @@ class Operate:
 
     def release(self, name: str | None = None) -> int:
         """Give a forced signal back, or all of them."""
-        return self._command_ring.ask(Op.RELEASE, -1 if name is None else _find("signal", name, self._signals)).tick
+        return self._command_ring.ask(
+            Command.RELEASE, -1 if name is None else _find("signal", name, self._signals)
+        ).tick
 
     def set_parameter(self, name: str, value: float) -> int:
         """A plant parameter, within its limits, at the tick's edge."""
         index = _find("plant parameter", name, self._parameters, value)
-        return self._command_ring.ask(Op.PARAMETER, index, [value]).tick
+        return self._command_ring.ask(Command.PARAMETER, index, [value]).tick
 
 
 def _first(slots: set[int], count: int) -> list[int]:

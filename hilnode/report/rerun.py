@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hilnode.config.config import Config
 from hilnode.node.build_info import made_by
-from hilnode.shared.codes import Answer, Op
+from hilnode.shared.codes import Answer, Command
 from hilnode.shared.command_record import CommandRow
 from hilnode.shared.row import POSE, Col, Flag, Schema
 from plant import registry as plant_kinds
@@ -200,9 +200,9 @@ def _again(
     n = len(s.inputs)
     for k, tick in enumerate(rows[:, Col.TICK].tolist()):
         for command in commands.until(tick):
-            if command.op == Op.PARAMETER:
+            if command.op == Command.PARAMETER:
                 stepper.parameters[command.index] = command.params[0]
-            elif command.op == Op.RESET or (command.op == Op.ARM and stepper.bad):
+            elif command.op == Command.RESET or (command.op == Command.ARM and stepper.bad):
                 stepper.reset()
         stepper.inputs[:n] = inputs[k]
         if moves[k]:

@@ -31,8 +31,8 @@ class Stale(IntEnum):
     TRIP = 3
 
 
-class Op(IntEnum):
-    """Commands; words of a command row: op, index, id, then up to PARAMS float64 parameters."""
+class Command(IntEnum):
+    """Commands; words of a command row: code, index, id, then up to PARAMS float64 parameters."""
 
     ARM = 1
     RUN = 2
@@ -58,7 +58,7 @@ class Answer(IntEnum):
     DONE = 0
     WRONG_STATE = 1  # not possible in the present state
     STALE_INPUT = 2  # an input with policy `trip` has no fresh value; the event's value is its index
-    UNKNOWN = 3  # no such op or index
+    UNKNOWN = 3  # no such command or index
     PLANT_FAILED = 4  # the plant's reset returned a status
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hilnode.shared.codes import COMMAND_WIDTH, Answer, Event, Op
+from hilnode.shared.codes import COMMAND_WIDTH, Answer, Command, Event
 from hilnode.shared.events import ANSWERS, Happening
 from hilnode.shared.lockfree.ring import Ring
 
@@ -23,9 +23,9 @@ KEPT = 4096  # commands that wait for their answer; one that never comes is forg
 
 @dataclass(frozen=True)
 class CommandRow:
-    """What was asked for: `index` and `params` mean what `Op` says."""
+    """What was asked for: `index` and `params` mean what `Command` says."""
 
-    op: Op
+    op: Command
     index: int
     ident: int
     params: tuple[float, ...]
@@ -34,7 +34,7 @@ class CommandRow:
     def of(cls, words: NDArray[np.int64]) -> Self:
         """The command in one row of a ring."""
         op, index, ident = (int(w) for w in words[:3])
-        return cls(Op(op), index, ident, tuple(words[3:].view(np.float64).tolist()))
+        return cls(Command(op), index, ident, tuple(words[3:].view(np.float64).tolist()))
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
@@ -85,14 +85,14 @@ class CommandBook:
 
     def _sentence(self, command: CommandRow, happening: Happening) -> str:
         words = command.op.name.lower()
-        if command.op == Op.PARAMETER and 0 <= command.index < len(self._parameters):
+        if command.op == Command.PARAMETER and 0 <= command.index < len(self._parameters):
             words += f" {self._parameters[command.index]} = {command.params[0]:g}"
-        elif command.op in (Op.FORCE, Op.RELEASE) and 0 <= command.index < len(self._signals):
+        elif command.op in (Command.FORCE, Command.RELEASE) and 0 <= command.index < len(self._signals):
             words += f" {self._signals[command.index]}"
-            words += f" = {command.params[0]:g}" if command.op == Op.FORCE else ""
-        elif command.op in (Op.STEP, Op.SPEED):
+            words += f" = {command.params[0]:g}" if command.op == Command.FORCE else ""
+        elif command.op in (Command.STEP, Command.SPEED):
             words += f" {command.params[0]:g}"
-        elif command.op in (Op.STIMULUS, Op.FAULT):
+        elif command.op in (Command.STIMULUS, Command.FAULT):
             signal = int(command.params[0])
             words += f" slot {command.index}" + (
                 f" on {self._signals[signal]}" if command.params[1] else ": taken away"

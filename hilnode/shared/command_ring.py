@@ -10,21 +10,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hilnode.shared.codes import COMMAND_WIDTH, PARAMS, Answer, Event, Op
+from hilnode.shared.codes import COMMAND_WIDTH, PARAMS, Answer, Command, Event
 from hilnode.shared.events import ANSWERS, Happening
 from hilnode.shared.lockfree.ring import Ring
 
 CAPACITY = 1024  # commands that may wait; the tick takes 16 per tick
 MOST_AT_ONCE = 256  # of one session: others must find room too
 
-Command = tuple[Op, int, Sequence[float]]
+CommandWords = tuple[Command, int, Sequence[float]]
 """A command: what, which one, and its parameters."""
 
 
 class CommandRefused(RuntimeError):
     """The tick said no; `answer` and `detail` say why."""
 
-    def __init__(self, op: Op, answer: Answer, detail: float) -> None:
+    def __init__(self, op: Command, answer: Answer, detail: float) -> None:
         super().__init__(f"{op.name.lower()}: {ANSWERS[answer]}")
         self.op, self.answer, self.detail = op, answer, detail
 
@@ -39,27 +39,27 @@ class CommandRing:
         self._row = np.zeros(COMMAND_WIDTH, np.int64)
         self._waiting: dict[int, tuple[threading.Event, list[Happening]]] = {}
 
-    def send(self, op: Op, index: int = 0, params: Sequence[float] = ()) -> None:
+    def send(self, op: Command, index: int = 0, params: Sequence[float] = ()) -> None:
         """Put a command into the ring and do not wait for what becomes of it."""
         with self._lock:
             self._push(op, index, params)
 
-    def ask(self, op: Op, index: int = 0, params: Sequence[float] = (), *, timeout: float = 2.0) -> Happening:
+    def ask(self, op: Command, index: int = 0, params: Sequence[float] = (), *, timeout: float = 2.0) -> Happening:
         """Send a command and wait for its answer: the event, with the tick at which it took effect.
 
         Raises CommandRefused if the tick says no and TimeoutError if it says nothing. Needs somebody to feed `hear`.
         """
         return self.ask_all([(op, index, params)], timeout=timeout)[0]
 
-    def ask_all(self, commands: Sequence[Command], *, timeout: float = 2.0) -> list[Happening]:
+    def ask_all(self, commands: Sequence[CommandWords], *, timeout: float = 2.0) -> list[Happening]:
         """Send commands one right behind the other and wait for all answers; the first that is none is raised."""
         answers: list[Happening] = []
         for first in range(0, len(commands), MOST_AT_ONCE):
             answers += self._ask_some(commands[first : first + MOST_AT_ONCE], timeout)
         return answers
 
-    def _ask_some(self, commands: Sequence[Command], timeout: float) -> list[Happening]:
-        asked: list[tuple[Op, int, threading.Event, list[Happening]]] = []
+    def _ask_some(self, commands: Sequence[CommandWords], timeout: float) -> list[Happening]:
+        asked: list[tuple[Command, int, threading.Event, list[Happening]]] = []
         with self._lock:
             for op, index, params in commands:
                 done: threading.Event = threading.Event()
@@ -81,7 +81,7 @@ class CommandRing:
 
     def _push(
         self,
-        op: Op,
+        op: Command,
         index: int,
         params: Sequence[float],
         waiting: tuple[threading.Event, list[Happening]] | None = None,

@@ -14,7 +14,7 @@ import numpy as np
 
 from hilnode.core.jit import kernel
 from hilnode.core.limits import HISTORY, SLOTS
-from hilnode.shared.codes import COMMAND_WIDTH, SLOT_PARAMS, Answer, Cause, Event, Op, Pace
+from hilnode.shared.codes import COMMAND_WIDTH, SLOT_PARAMS, Answer, Cause, Command, Event, Pace
 from hilnode.shared.control import STRIDE, Word
 from hilnode.shared.lockfree.atomics import double_of, load_acquire, store_release
 from hilnode.shared.lockfree.ring import RingView, pull
@@ -45,8 +45,8 @@ from hilnode.tick.stimulus import TABLE
 MOST_STEPS = 1e9  # granted at once
 UNASKED = 0  # id of a command whose success needs no answer
 MOST = 16  # commands taken per ring and tick, so that a flood can not stretch a tick
-ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Op)[:8])
-RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT, SWAPPED = (int(o) for o in list(Op)[8:])
+ARM, RUN, PAUSE, RESUME, ONE_STEP, DO_TRIP, CLEAR, DISARM = (int(o) for o in list(Command)[:8])
+RESET, FORCE, RELEASE, PARAMETER, SPEED, STIMULUS, FAULT, SWAPPED = (int(o) for o in list(Command)[8:])
 DONE, WRONG_STATE, STALE_INPUT, UNKNOWN, PLANT_FAILED = (int(a) for a in Answer)
 E_COMMAND, E_SWAP = int(Event.COMMAND), int(Event.SWAP)
 LAST_CAUSE, LAST_FAULT = int(max(Cause)), int(max(Kind))

@@ -180,14 +180,14 @@ def test_what_makes_no_sense_is_refused(tmp_path, name, device, monkeypatch):
     quiet = trouble(device.port, "log.timing = false\nsafety.watchdog = false")
     with Node(make_config(tmp_path, name, quiet)) as node:
         node.start()
-        for said, verb, given in (
+        for said, command, given in (
             ("no driver 'devise': did you mean 'device'", "swap", {"driver": "devise", "to": "twin"}),
             ("'both' can not be put in", "swap", {"driver": "device", "to": "both"}),
             ("no command 'jump'", "jump", {}),
             ("missing", "swap", {}),
         ):
             with pytest.raises(local_rpc.NotAnswered, match=said):
-                local_rpc.call(name, verb, **given)
+                local_rpc.call(name, command, **given)
         for words in (b"", b"\xff\xfe\n", b"[]\n", b'{"do": "swap"}\n', b"x" * 200_000):
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(f"\0hilnode.{name}")

@@ -59,11 +59,11 @@ class Bench:
             authenticator.on_refusal = self.server.note_refusal
         self.server.start()
 
-    def _ask(self, verb: str, given: dict[str, Any]) -> Any:
-        if verb == "swap":
+    def _ask(self, operation: str, given: dict[str, Any]) -> Any:
+        if operation == "swap":
             self.hold.wait(10)
-        self.asked.append((verb, given))
-        if verb == "arm":
+        self.asked.append((operation, given))
+        if operation == "arm":
             raise NotAnswered("not possible now")
         return 123
 
@@ -242,7 +242,7 @@ def test_a_trip_does_not_wait_behind_a_device_that_does_not_let_go(bench):
         socket.send(request(session, 1, "swap", driver="rig", to="twin"))
     socket, session = greeted(bench)
     assert outcome(socket, request(session, 1, "trip")) == "done"
-    assert [verb for verb, _ in bench.asked] == ["trip"]
+    assert [operation for operation, _ in bench.asked] == ["trip"]
     bench.hold.set()
     for socket, _ in slow:
         assert msgpack.unpackb(socket.recv())["ok"] is True
@@ -337,9 +337,9 @@ class Judge:
         )
 
 
-def effect(verb: str, given: dict[str, Any]) -> tuple[str, str]:
+def effect(operation: str, given: dict[str, Any]) -> tuple[str, str]:
     """A request in a form that can be compared: types and all bits count, the order does not."""
-    return verb, repr(sorted(given.items()))
+    return operation, repr(sorted(given.items()))
 
 
 def greet_again(socket: zmq.Socket[bytes]) -> int:
@@ -382,11 +382,11 @@ def test_mutated_messages_are_all_counted_and_none_does_harm(bench, count):
     time.sleep(0.5)  # time for one too many
     assert sum(counts.as_dict().values()) == sent
     assert set(counts.refused) <= set(REASONS)
-    asked = Counter(effect(verb, given) for verb, given in bench.asked)
+    asked = Counter(effect(operation, given) for operation, given in bench.asked)
     assert asked.total() > count / 100, "a mutation may be a sound request"
     assert asked - judge.effects == Counter(), "the node was asked for what nobody had said"
     # what was said and not asked for met a queue that was full, and was told so; the bench refuses each arm as well
-    refused = counts.refused["refused"] - sum(n for (verb, _), n in asked.items() if verb == "arm")
+    refused = counts.refused["refused"] - sum(n for (operation, _), n in asked.items() if operation == "arm")
     assert (judge.effects - asked).total() <= refused
     with Node(bench.endpoint) as node:
         assert node.pause() == 123

@@ -98,7 +98,7 @@ def column(node: Node, name: str) -> np.ndarray:
 def test_a_whole_life(node):
     """Each command takes effect at the very tick it answers with, and state, control block and rows agree."""
     life = [("", State.CONFIGURED, 0)]
-    for verb, state in [
+    for command, state in [
         ("arm", State.ARMED),
         ("run", State.RUNNING),
         ("trip", State.TRIPPED),
@@ -108,8 +108,8 @@ def test_a_whole_life(node):
         ("disarm", State.CONFIGURED),
         ("arm", State.ARMED),
     ]:
-        life.append((verb, state, getattr(node, verb)()))
-        assert node.state == state, verb
+        life.append((command, state, getattr(node, command)()))
+        assert node.state == state, command
         assert (node.tripped is not None) == (state == State.TRIPPED)
         await_tick(node, life[-1][2] + 5)
     states = rows_of(node)[:, Col.STATE]
@@ -163,9 +163,9 @@ def test_a_pause_leaves_the_devices_as_they_are(make):
 
 
 def test_what_is_not_possible_now_is_refused(node):
-    for verb in ("run", "pause", "resume", "step", "clear", "disarm"):
-        with pytest.raises(CommandRefused, match=f"{verb}: not possible now") as caught:
-            getattr(node, verb)()
+    for command in ("run", "pause", "resume", "step", "clear", "disarm"):
+        with pytest.raises(CommandRefused, match=f"{command}: not possible now") as caught:
+            getattr(node, command)()
         assert caught.value.answer == Answer.WRONG_STATE
         assert caught.value.detail == State.CONFIGURED
     assert node.state == State.CONFIGURED
@@ -176,9 +176,9 @@ def test_a_tripped_node_runs_only_after_clear_and_arm(node):
     node.run()
     node.trip()
     assert "asked for by the operator" in node.tripped.sentence
-    for verb in ("run", "arm", "pause", "step"):
+    for command in ("run", "arm", "pause", "step"):
         with pytest.raises(CommandRefused):
-            getattr(node, verb)()
+            getattr(node, command)()
     node.trip()  # once more is no error and no second trip
     node.clear()
     with pytest.raises(CommandRefused):
@@ -296,15 +296,15 @@ def test_a_parameter_acts_from_the_tick_it_answers_with(node):
 
 
 def test_an_unknown_name_gets_a_hint(node):
-    for verb, wrong, hint in [
+    for command, wrong, hint in [
         ("force", "trouble.knd", "did you mean 'trouble.kind'"),
         ("release", "troubel.count", "did you mean 'trouble.count'"),
         ("set_parameter", "trouble.gian", "did you mean 'trouble.gain'"),
         ("set_parameter", "zzz", "known: trouble.gain"),
     ]:
-        arguments = [wrong] if verb == "release" else [wrong, 1.0]
+        arguments = [wrong] if command == "release" else [wrong, 1.0]
         with pytest.raises(KeyError, match=hint) as caught:
-            getattr(node, verb)(*arguments)
+            getattr(node, command)(*arguments)
         assert wrong in str(caught.value)
 
 
@@ -458,8 +458,8 @@ def test_a_full_disc_does_not_make_the_node_deaf(make, tmp_path):
     said: list[str] = []
     node = make(ALONE + "log.timing = false\n", directory=tmp_path / "run", say=said.append)
     node.start()
-    for verb in ("arm", "run", "trip", "clear"):
-        getattr(node, verb)()
+    for command in ("arm", "run", "trip", "clear"):
+        getattr(node, command)()
     assert any("No space left on device" in line for line in said)
 
 

@@ -246,8 +246,8 @@ def test_a_long_stop_is_a_trip_and_not_a_plant_that_hangs(node, device):
         send(node.pid, signal.SIGCONT)
         wait_for(lambda: node.state == "TRIPPED", "a trip")
         assert not node.ask("stuck")
-        for verb in ("clear", "arm", "run"):
-            node.ask(verb)
+        for command in ("clear", "arm", "run"):
+            node.ask(command)
         assert node.state == "RUNNING"
 
 

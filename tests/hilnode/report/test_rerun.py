@@ -14,7 +14,7 @@ from bridge.record.mcap_file import McapFile, even_messages, uneven_messages
 from bridge.record.row_recorder import EVENTS_ID, PROGRESS_ID, ROWS_ID, head_of
 from bridge.record.run_file import Run
 from hilnode.report.rerun import CannotRerun, Verdict, explain, rerun
-from hilnode.shared.codes import Op
+from hilnode.shared.codes import Command
 from hilnode.shared.command_record import CommandRow
 from hilnode.shared.row import Col, Flag
 
@@ -210,13 +210,13 @@ def test_another_input_is_found_in_the_step_that_took_it(minute, tmp_path):
 def test_a_parameter_that_was_not_set_is_found(minute, tmp_path):
     """So the commands of a recording are really used."""
 
-    def order(rows, events):
-        words = CommandRow(Op.PARAMETER, 0, 1, (1.5, *[0.0] * 10)).hex()
+    def set_mass(rows, events):
+        words = CommandRow(Command.PARAMETER, 0, 1, (1.5, *[0.0] * 10)).hex()
         last = events[-1]["number"]
-        set_mass = {"tick": 500, "event": "command", "index": 0, "order": words, "number": last}
-        return rows, [*events[:-1], set_mass]
+        command = {"tick": 500, "event": "command", "index": 0, "order": words, "number": last}
+        return rows, [*events[:-1], command]
 
-    verdict = judged(rewritten(minute, tmp_path / "set", order))
+    verdict = judged(rewritten(minute, tmp_path / "set", set_mass))
     assert verdict.difference is not None
     assert verdict.difference.tick == 500
 

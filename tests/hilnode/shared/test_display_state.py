@@ -27,7 +27,7 @@ def dig(plant: Plant, first: int, steps: int) -> None:
         dig(plant.grids[0].heights, plant.grids[0].stamps, n, 0.0)
 
 
-def test_the_mirror_copies_what_has_changed(shown):
+def test_the_copier_copies_what_has_changed(shown):
     plant, copier, there = shown
     (grid,) = there.grids
     assert (grid.about["name"], grid.heights.shape) == ("ground", (NX, NY))

@@ -3,12 +3,12 @@
     bench = Bench(config(wire_in("u.0", "dev.in.0")), pass_through(), last_tick=100)
     bench.letter("dev", [2.0])
     bench.start()                          # arm and run, in tick 0
-    refused = bench.at(50, Op.ARM)         # any command at the edge of any tick
+    refused = bench.at(50, Command.ARM)         # any command at the edge of any tick
     assert bench.run() == Exit.ENDED
     assert bench.rows["y.0"][60] == 2.0 and bench.answers[refused].index == Answer.WRONG_STATE
 
-Everything is put together as in `hilnode/node/node.py`. The loop takes a fixed number of commands per lane and tick, so
-a lane that is filled up with commands that do nothing delivers each one at exactly the tick it was meant for.
+Everything is put together as in `hilnode/node/node.py`. The loop takes a fixed number of commands per ring and tick, so
+a ring that is filled up with commands that do nothing delivers each one at exactly the tick it was meant for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hilnode.config.assemble import Buffers, assemble
 from hilnode.config.config import Config, load, overlay
 from hilnode.config.wiring import resolve
 from hilnode.core.struct import Struct
-from hilnode.shared.codes import COMMAND_WIDTH, EVENT_WIDTH, Event, Op
+from hilnode.shared.codes import COMMAND_WIDTH, EVENT_WIDTH, Command, Event
 from hilnode.shared.command_ring import CommandRing
 from hilnode.shared.control import Control, Word
 from hilnode.shared.events import EventDecoder, Happening
@@ -109,8 +109,8 @@ class Bench:
 
     def start(self, tick: int = 0) -> None:
         """Arm and run."""
-        self.at(tick, Op.ARM)
-        self.at(tick, Op.RUN)
+        self.at(tick, Command.ARM)
+        self.at(tick, Command.RUN)
 
     def letter(self, driver: str, values: Sequence[float], *, age_s: float = 0.0, stamp: int | None = None) -> int:
         """Deliver what a device has measured `age_s` ago, or at `stamp` [ns]; the time it was measured."""

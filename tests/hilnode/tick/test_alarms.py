@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.codes import Cause, Command, Event
 from hilnode.shared.row import State
 
 from .bench import alarm, config, fault, stimulus, wire_out
@@ -153,8 +153,8 @@ def test_alarm_that_stands_trips_as_soon_as_the_node_runs(bench):
         pass_through(),
         last_tick=30,
     )
-    b.at(5, Op.ARM)
-    b.at(10, Op.RUN)
+    b.at(5, Command.ARM)
+    b.at(10, Command.RUN)
     b.run()
     assert [h.tick for h in b.heard(Event.ALARM)] == [0]  # written down from the beginning, acted on while running
     assert [h.tick for h in b.heard(Event.TRIP)] == [10]
@@ -172,10 +172,10 @@ def test_alarm_that_ends_while_tripped_lets_the_command_go(bench):
         last_tick=60,
     )
     b.start()
-    b.at(10, Op.FORCE, "u.0", [5.0])
-    b.at(20, Op.TRIP)
-    b.at(30, Op.RELEASE, "u.0")
-    b.at(40, Op.CLEAR)
+    b.at(10, Command.FORCE, "u.0", [5.0])
+    b.at(20, Command.TRIP)
+    b.at(30, Command.RELEASE, "u.0")
+    b.at(40, Command.CLEAR)
     b.start(50)
     b.run()
     assert (b.rows["dev.out.0"] == np.repeat([1.0, -8.0, -3.0, -3.0, -3.0, 1.0], 10)).all()
@@ -194,8 +194,8 @@ def test_alarm_that_stands_through_a_trip_holds_again(bench):
         last_tick=30,
     )
     b.start()
-    b.at(10, Op.TRIP)
-    b.at(11, Op.CLEAR)
+    b.at(10, Command.TRIP)
+    b.at(11, Command.CLEAR)
     b.start(20)
     b.run()
     assert (b.rows["dev.out.0"] == np.repeat([-8.0, -3.0, -8.0], 10)).all()

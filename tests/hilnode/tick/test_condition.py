@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy.signal
 
-from hilnode.shared.codes import Op
+from hilnode.shared.codes import Command
 from hilnode.shared.row import Flag
 
 from .bench import config, stimulus, wire_in, wire_out
@@ -139,7 +139,7 @@ def test_arming_starts_the_filter_from_the_measured_value(bench):
         last_tick=60,
     )
     b.start()
-    b.at(40, Op.DISARM)
+    b.at(40, Command.DISARM)
     b.start(50)
     b.run()
     u = b.rows["u.0"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
-from hilnode.shared.codes import Op
+from hilnode.shared.codes import Command
 from hilnode.shared.row import Flag
 
 from .bench import Bench, alarm, config, fault, stimulus, wire_in, wire_out
@@ -41,8 +41,8 @@ def digest() -> str:
     b = Bench(EVERYTHING, last_tick=STEPS)
     try:
         b.start()
-        b.at(500, Op.FORCE, ELBOW, [3.0])
-        b.at(600, Op.RELEASE, ELBOW)
+        b.at(500, Command.FORCE, ELBOW, [3.0])
+        b.at(600, Command.RELEASE, ELBOW)
         b.run()
         s = b.schema
         names = [x.name for x in s.signals]

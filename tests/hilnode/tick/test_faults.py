@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 
 from hilnode.core.limits import HISTORY, SLOTS
-from hilnode.shared.codes import Answer, Op
+from hilnode.shared.codes import Answer, Command
 from hilnode.shared.row import Flag
 from hilnode.tick.faults import Kind
 
@@ -140,9 +140,9 @@ def test_stuck_keeps_what_it_found_when_set_by_command(bench):
     b = bench(config(SINE, wire_out()), pass_through(), last_tick=N)
     b.start()
     y = b.index("y.0")
-    b.at(100, Op.FAULT, SLOTS - 1, [y, Kind.STUCK, 0, 0.0, math.inf, math.nan])
-    b.at(200, Op.FAULT, SLOTS - 1, [y, 0])
-    b.at(300, Op.FAULT, SLOTS - 1, [y, Kind.STUCK, 0, 0.0, math.inf, math.nan])
+    b.at(100, Command.FAULT, SLOTS - 1, [y, Kind.STUCK, 0, 0.0, math.inf, math.nan])
+    b.at(200, Command.FAULT, SLOTS - 1, [y, 0])
+    b.at(300, Command.FAULT, SLOTS - 1, [y, Kind.STUCK, 0, 0.0, math.inf, math.nan])
     b.run()
     expected = TRUE.copy()
     expected[100:200] = TRUE[100]
@@ -153,11 +153,11 @@ def test_stuck_keeps_what_it_found_when_set_by_command(bench):
 def test_command_with_an_impossible_slot_or_signal_is_refused(bench):
     b = bench(config(), pass_through(), last_tick=5)
     bad = [
-        b.at(1, Op.FAULT, SLOTS, [0, Kind.OFF]),
-        b.at(1, Op.FAULT, -1, [0, Kind.OFF]),
-        b.at(1, Op.FAULT, -(2**62), [0, Kind.OFF]),
-        b.at(1, Op.FAULT, 0, [2, Kind.OFF]),  # there are two signals, no command
-        b.at(1, Op.FAULT, 0, [-1, Kind.OFF]),
+        b.at(1, Command.FAULT, SLOTS, [0, Kind.OFF]),
+        b.at(1, Command.FAULT, -1, [0, Kind.OFF]),
+        b.at(1, Command.FAULT, -(2**62), [0, Kind.OFF]),
+        b.at(1, Command.FAULT, 0, [2, Kind.OFF]),  # there are two signals, no command
+        b.at(1, Command.FAULT, 0, [-1, Kind.OFF]),
     ]
     b.run()
     assert [b.answers[i].index for i in bad] == [Answer.UNKNOWN] * len(bad)
@@ -166,7 +166,7 @@ def test_command_with_an_impossible_slot_or_signal_is_refused(bench):
 def test_fault_does_not_reach_a_device_that_is_safe(bench):
     b = bench(config(wire_out(safe=-3.0), fault("bias", "dev.out.0", value=1.0)), pass_through(), last_tick=20)
     b.start()
-    b.at(10, Op.TRIP)
+    b.at(10, Command.TRIP)
     b.run()
     assert (b.rows["dev.out.0"][:10] == 1.0).all()
     assert (b.rows["dev.out.0"][10:] == -3.0).all()
@@ -179,8 +179,8 @@ def test_delayed_command_leaves_its_safe_value_without_a_jump(bench):
         last_tick=500,
     )
     b.start()
-    b.at(200, Op.TRIP)
-    b.at(210, Op.CLEAR)
+    b.at(200, Command.TRIP)
+    b.at(210, Command.CLEAR)
     b.start(211)
     b.run()
     up = np.diff(b.rows["dev.out.0"])
@@ -195,7 +195,7 @@ def test_no_device_ever_gets_a_nan(bench, keys):
         last_tick=140,
     )
     b.start()
-    b.at(70, Op.CLEAR)
+    b.at(70, Command.CLEAR)
     b.start(71)
     b.run()
     assert np.isfinite(b.rows["dev.out.0"]).all()

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.shared.codes import Answer, Event, Op
+from hilnode.shared.codes import Answer, Command, Event
 from hilnode.shared.row import State
 from hilnode.tick.faults import Kind
 from hilnode.tick.layout import Exit
@@ -29,18 +29,18 @@ WAYS = {
 }
 
 
-def command(rng: np.random.Generator) -> tuple[Op, int, list[float]]:
+def command(rng: np.random.Generator) -> tuple[Command, int, list[float]]:
     """Any op; index and parameters mostly sensible, sometimes not."""
-    op = Op(rng.choice([*Op, Op.ARM, Op.RUN, Op.RUN, Op.CLEAR]))
+    op = Command(rng.choice([*Command, Command.ARM, Command.RUN, Command.RUN, Command.CLEAR]))
     index = int(rng.choice([*range(-2, 5), 31, 32, 2**40]))
-    if op == Op.TRIP:
+    if op == Command.TRIP:
         return op, 0, []
-    if op == Op.SPEED:
+    if op == Command.SPEED:
         return op, 0, [float(rng.choice([1.0, 10.0, 100.0, 0.0, np.nan, 1e9]))]
-    if op == Op.STEP:
+    if op == Command.STEP:
         return op, 0, [float(rng.choice([0.0, 1.0, 3.0, np.nan]))]
-    if op in (Op.STIMULUS, Op.FAULT):
-        kinds = [k for k in (Wave if op == Op.STIMULUS else Kind) if k != Wave.TABLE]
+    if op in (Command.STIMULUS, Command.FAULT):
+        kinds = [k for k in (Wave if op == Command.STIMULUS else Kind) if k != Wave.TABLE]
         span = [0.0, float(rng.choice([0.05, np.inf]))]
         return (
             op,

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from hilnode.shared.codes import Answer, Cause, Event, Op
+from hilnode.shared.codes import Answer, Cause, Command, Event
 from hilnode.shared.row import Flag, State
 from hilnode.tick.layout import Exit
 
@@ -117,8 +117,8 @@ def test_running_is_refused_while_an_input_would_trip(bench):
     b = bench(
         config(wire_in("u.1", stale="trip", stale_ms=FOREVER), channels=1), pass_through(channels=2), last_tick=20
     )
-    b.at(0, Op.ARM)
-    early = b.at(5, Op.RUN)
+    b.at(0, Command.ARM)
+    early = b.at(5, Command.RUN)
     b.run()
     assert (b.answers[early].index, b.answers[early].value) == (Answer.STALE_INPUT, 1.0)
     assert (b.rows["state"] == State.ARMED).all()
@@ -127,8 +127,8 @@ def test_running_is_refused_while_an_input_would_trip(bench):
 def test_running_is_allowed_once_the_device_has_delivered(bench):
     b = bench(config(wire_in(stale="trip", stale_ms=FOREVER)), pass_through(), last_tick=20)
     b.letter("dev", [1.0])
-    b.at(0, Op.ARM)
-    asked = b.at(5, Op.RUN)
+    b.at(0, Command.ARM)
+    asked = b.at(5, Command.RUN)
     b.run()
     assert b.answers[asked].index == Answer.DONE
     assert (b.rows["state"][5:] == State.RUNNING).all()

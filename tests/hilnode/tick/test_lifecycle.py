@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.shared.codes import Answer, Cause, Event, Op
+from hilnode.shared.codes import Answer, Cause, Command, Event
 from hilnode.shared.control import Word
 from hilnode.shared.row import Flag, State
 from hilnode.tick.layout import Exit, L
@@ -21,37 +21,39 @@ DONE, WRONG = Answer.DONE, Answer.WRONG_STATE
 
 WAY = {
     CONFIGURED: [],
-    ARMED: [Op.ARM],
-    RUNNING: [Op.ARM, Op.RUN],
-    TRIPPED: [Op.ARM, Op.RUN, Op.TRIP],
-    CLEARED: [Op.ARM, Op.RUN, Op.TRIP, Op.CLEAR],
+    ARMED: [Command.ARM],
+    RUNNING: [Command.ARM, Command.RUN],
+    TRIPPED: [Command.ARM, Command.RUN, Command.TRIP],
+    CLEARED: [Command.ARM, Command.RUN, Command.TRIP, Command.CLEAR],
 }
 """From CONFIGURED to each state."""
 
-BACK = [Op.TRIP, Op.CLEAR, Op.DISARM]
+BACK = [Command.TRIP, Command.CLEAR, Command.DISARM]
 """From anywhere to CONFIGURED."""
 
 ALLOWED = {
-    (CONFIGURED, Op.ARM): ARMED,
-    (CLEARED, Op.ARM): ARMED,
-    (ARMED, Op.RUN): RUNNING,
-    (TRIPPED, Op.CLEAR): CLEARED,
-    (ARMED, Op.DISARM): CONFIGURED,
-    (RUNNING, Op.DISARM): CONFIGURED,
-    (CLEARED, Op.DISARM): CONFIGURED,
-    **{(state, Op.TRIP): TRIPPED for state in WAY},
-    **{(state, Op.RESET): state for state in WAY if state != RUNNING},
-    **{(RUNNING, op): RUNNING for op in (Op.PAUSE, Op.RESUME)},  # a step is granted in a pause or in lockstep
-    **{(state, op): state for state in WAY for op in (Op.FORCE, Op.RELEASE, Op.PARAMETER, Op.SPEED)},
-    **{(state, op): state for state in WAY for op in (Op.STIMULUS, Op.FAULT, Op.SWAPPED)},
+    (CONFIGURED, Command.ARM): ARMED,
+    (CLEARED, Command.ARM): ARMED,
+    (ARMED, Command.RUN): RUNNING,
+    (TRIPPED, Command.CLEAR): CLEARED,
+    (ARMED, Command.DISARM): CONFIGURED,
+    (RUNNING, Command.DISARM): CONFIGURED,
+    (CLEARED, Command.DISARM): CONFIGURED,
+    **{(state, Command.TRIP): TRIPPED for state in WAY},
+    **{(state, Command.RESET): state for state in WAY if state != RUNNING},
+    **{(RUNNING, op): RUNNING for op in (Command.PAUSE, Command.RESUME)},  # a step is granted in a pause or in lockstep
+    **{
+        (state, op): state for state in WAY for op in (Command.FORCE, Command.RELEASE, Command.PARAMETER, Command.SPEED)
+    },
+    **{(state, op): state for state in WAY for op in (Command.STIMULUS, Command.FAULT, Command.SWAPPED)},
 }
 """All that is allowed, and where it leads; everything else is refused and changes nothing."""
 
 
 def test_every_command_in_every_state(bench):
-    b = bench("[node]\nrate_hz = 5000", last_tick=3 * len(WAY) * len(Op))
+    b = bench("[node]\nrate_hz = 5000", last_tick=3 * len(WAY) * len(Command))
     asked = {}
-    for k, (state, op) in enumerate((s, o) for s in WAY for o in Op):
+    for k, (state, op) in enumerate((s, o) for s in WAY for o in Command):
         for step in WAY[state]:
             b.at(3 * k, step)
         asked[state, op] = b.at(3 * k + 1, op, 0, [1.0]), 3 * k + 1
@@ -68,7 +70,7 @@ def test_every_command_in_every_state(bench):
             assert b.answers[ident].value == state
 
 
-@pytest.mark.parametrize("op", [max(Op) + 1, 99, 2**40])
+@pytest.mark.parametrize("op", [max(Command) + 1, 99, 2**40])
 def test_unknown_op_is_refused(bench, op):
     b = bench(config(), pass_through(), last_tick=3)
     asked = b.at(1, op)
@@ -88,7 +90,15 @@ def test_states_are_told_in_order_and_to_the_control_block(bench):
     b = bench(config(), pass_through(), last_tick=12)
     seen = []
     b.on_step(lambda n: seen.append((b.control[Word.STATE], b.control.live)))
-    for tick, op in ((1, Op.ARM), (2, Op.RUN), (4, Op.TRIP), (5, Op.CLEAR), (6, Op.ARM), (7, Op.RUN), (9, Op.DISARM)):
+    for tick, op in (
+        (1, Command.ARM),
+        (2, Command.RUN),
+        (4, Command.TRIP),
+        (5, Command.CLEAR),
+        (6, Command.ARM),
+        (7, Command.RUN),
+        (9, Command.DISARM),
+    ):
         b.at(tick, op)
     assert b.run() == Exit.ENDED
     way = [CONFIGURED, ARMED, RUNNING, TRIPPED, CLEARED, ARMED, RUNNING, CONFIGURED, State.STOPPED]
@@ -106,13 +116,13 @@ def test_commands_are_safe_outside_running(bench):
     b = bench(config(stimulus("constant", value=2.0), wire_out(safe=-3.0)), pass_through(), last_tick=40)
     letters = []
     b.on_step(lambda n: letters.append(b.outboxes["dev"].take()[1][0]))
-    b.at(5, Op.ARM)
-    b.at(10, Op.RUN)
-    b.at(20, Op.TRIP)
-    b.at(25, Op.CLEAR)
-    b.at(30, Op.ARM)
-    b.at(32, Op.RUN)
-    b.at(36, Op.DISARM)
+    b.at(5, Command.ARM)
+    b.at(10, Command.RUN)
+    b.at(20, Command.TRIP)
+    b.at(25, Command.CLEAR)
+    b.at(30, Command.ARM)
+    b.at(32, Command.RUN)
+    b.at(36, Command.DISARM)
     b.run()
     assert (b.rows["dev.out.0"] == np.where(b.rows["state"] == RUNNING, 2.0, -3.0)).all()
     # during step n the mailbox holds what the tick before it sent
@@ -160,8 +170,8 @@ def test_plants_own_sentence_is_told(bench):
 def test_operators_trip_names_who_asked(bench):
     b = bench(config(), pass_through(), last_tick=20)
     b.start()
-    b.at(5, Op.TRIP, Cause.DRIVER, [0.0])
-    b.at(6, Op.TRIP, Cause.OPERATOR)  # tripped already: the first cause stays
+    b.at(5, Command.TRIP, Cause.DRIVER, [0.0])
+    b.at(6, Command.TRIP, Cause.OPERATOR)  # tripped already: the first cause stays
     b.run()
     assert [(h.tick, h.index) for h in b.heard(Event.TRIP)] == [(5, Cause.DRIVER)]
 
@@ -170,7 +180,7 @@ def test_watchdog_that_fired_trips_and_is_excused_by_clear(bench):
     b = bench(config(), pass_through(), last_tick=60)
     b.on_step(lambda n: b.control.__setitem__(Word.FIRED, 1) if n == 9 else None)
     b.start()
-    b.at(20, Op.CLEAR)
+    b.at(20, Command.CLEAR)
     b.start(30)
     b.run()
     assert [(h.tick, h.index, h.value) for h in b.heard(Event.TRIP)] == [(10, Cause.WATCHDOG, 1.0)]
@@ -181,8 +191,8 @@ def test_watchdog_that_fired_trips_and_is_excused_by_clear(bench):
 def test_sound_plant_goes_on_where_it_stood(bench):
     b = bench(config(), counter(), last_tick=60)
     b.start()
-    b.at(20, Op.TRIP)
-    b.at(25, Op.CLEAR)
+    b.at(20, Command.TRIP)
+    b.at(25, Command.CLEAR)
     b.start(30)
     b.run()
     expected = np.clip(np.arange(1, 61), None, 20) + np.clip(np.arange(60) - 29, 0, None)
@@ -193,9 +203,9 @@ def test_sound_plant_goes_on_where_it_stood(bench):
 def test_bad_plant_is_reset_at_arm_and_not_before(bench):
     b = bench(config(), failing(at=[7]), last_tick=60)
     b.start()
-    b.at(20, Op.CLEAR)
-    b.at(25, Op.ARM)
-    b.at(30, Op.RUN)
+    b.at(20, Command.CLEAR)
+    b.at(25, Command.ARM)
+    b.at(30, Command.RUN)
     b.run()
     step = b.rows["step"]
     assert step[:8].tolist() == [1, 2, 3, 4, 5, 6, 7, 7]
@@ -207,7 +217,7 @@ def test_bad_plant_is_reset_at_arm_and_not_before(bench):
 def test_not_finite_output_is_gone_after_the_reset(bench):
     b = bench(config(stimulus("constant", value=2.0), wire_out()), losing(at=[7]), last_tick=14)
     b.start()
-    b.at(10, Op.CLEAR)
+    b.at(10, Command.CLEAR)
     b.start(10)
     b.run()
     assert np.isnan(b.rows["y.0"][7:10]).all()
@@ -218,8 +228,8 @@ def test_not_finite_output_is_gone_after_the_reset(bench):
 def test_arm_is_refused_when_the_reset_fails(bench):
     b = bench(config(), failing(at=[5], reset_status=7), last_tick=20)
     b.start()
-    b.at(8, Op.CLEAR)
-    asked = b.at(9, Op.ARM)
+    b.at(8, Command.CLEAR)
+    asked = b.at(9, Command.ARM)
     b.run()
     assert (b.answers[asked].index, b.answers[asked].value) == (Answer.PLANT_FAILED, 7.0)
     assert (b.rows["state"][9:] == CLEARED).all()
@@ -228,9 +238,9 @@ def test_arm_is_refused_when_the_reset_fails(bench):
 def test_reset_on_request(bench):
     b = bench(config(), counter(), last_tick=40)
     b.start()
-    refused = b.at(5, Op.RESET)
-    b.at(10, Op.DISARM)
-    b.at(15, Op.RESET)
+    refused = b.at(5, Command.RESET)
+    b.at(10, Command.DISARM)
+    b.at(15, Command.RESET)
     b.start(20)
     b.run()
     assert b.answers[refused].index == Answer.WRONG_STATE
@@ -245,8 +255,8 @@ def test_outputs_leave_their_safe_values_evenly(bench):
         config(stimulus("constant", value=10.0), wire_out(safe=-2.0), bumpless_ms=50), pass_through(), last_tick=200
     )
     b.start()
-    b.at(90, Op.TRIP)
-    b.at(95, Op.CLEAR)
+    b.at(90, Command.TRIP)
+    b.at(95, Command.CLEAR)
     b.start(100)
     b.run()
     out = b.rows["dev.out.0"]
@@ -259,7 +269,7 @@ def test_outputs_leave_their_safe_values_evenly(bench):
 def test_interrupted_blend_begins_anew(bench):
     b = bench(config(stimulus("constant", value=10.0), wire_out(), bumpless_ms=50), pass_through(), last_tick=60)
     b.start()
-    b.at(20, Op.DISARM)
+    b.at(20, Command.DISARM)
     b.start(21)
     b.run()
     out = b.rows["dev.out.0"]
@@ -272,8 +282,8 @@ def test_rate_limit_starts_from_the_safe_value_again(bench):
         config(stimulus("constant", value=10.0), wire_out(safe=-2.0, rate_limit=500.0)), pass_through(), last_tick=120
     )
     b.start()
-    b.at(40, Op.TRIP)
-    b.at(41, Op.CLEAR)
+    b.at(40, Command.TRIP)
+    b.at(41, Command.CLEAR)
     b.start(42)
     b.run()
     out = b.rows["dev.out.0"]
@@ -298,8 +308,8 @@ def test_parameters_are_set_at_the_tick(bench):
     b = bench(config(), last_tick=20)
     names = [p.name for p in b.plant.parameters]
     b.start()
-    b.at(10, Op.PARAMETER, names.index("pendulum.gravity"), [0.0])
-    bad = [b.at(12, Op.PARAMETER, index, [1.0]) for index in (-1, len(names), 2**40)]
+    b.at(10, Command.PARAMETER, names.index("pendulum.gravity"), [0.0])
+    bad = [b.at(12, Command.PARAMETER, index, [1.0]) for index in (-1, len(names), 2**40)]
     b.run()
     energy = b.rows["pendulum.energy"]
     assert np.ptp(energy[:10]) < 1e-6 * energy[0]
@@ -319,10 +329,10 @@ def test_stop_makes_safe_and_says_so(bench):
 
 
 def test_flood_of_commands_is_taken_in_portions(bench):
-    """Sixteen a tick and lane, in order, and none is lost."""
+    """Sixteen a tick and ring, in order, and none is lost."""
     b = bench(config(), pass_through(), last_tick=20)
     heard = []
-    b.on_step(lambda n: [b.commands.send(Op.FORCE, 0, [float(k)]) for k in range(40)] and 0 if n == 4 else 0)
+    b.on_step(lambda n: [b.commands.send(Command.FORCE, 0, [float(k)]) for k in range(40)] and 0 if n == 4 else 0)
     b.start()
     b.run()
     heard = [h for h in b.answers.values() if h.ident > 2**32]
@@ -335,8 +345,8 @@ def test_flood_of_commands_is_taken_in_portions(bench):
 def test_step_of_less_than_one_is_refused(bench, asked):
     b = bench(config(), pass_through(), last_tick=20)
     b.start()
-    b.at(5, Op.PAUSE)
-    ident = b.at(10, Op.STEP, 0, [asked])
+    b.at(5, Command.PAUSE)
+    ident = b.at(10, Command.STEP, 0, [asked])
     b.run()
     assert b.answers[ident].index != Answer.DONE
     assert (b.rows["step"][5:] == 5).all()
@@ -346,7 +356,7 @@ def test_step_of_less_than_one_is_refused(bench, asked):
 def test_step_of_more_than_there_are_is_refused(bench, asked):
     b = bench(config(), pass_through(), last_tick=20)
     b.start()
-    b.at(5, Op.PAUSE)
-    ident = b.at(10, Op.STEP, 0, [asked])
+    b.at(5, Command.PAUSE)
+    ident = b.at(10, Command.STEP, 0, [asked])
     b.run()
     assert b.answers[ident].index != Answer.DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hilnode.shared.codes import Op
+from hilnode.shared.codes import Command
 
 from .bench import Bench, config, stimulus, wire_in, wire_out
 from .plants import pass_through
@@ -80,13 +80,13 @@ def test_node_without_any_device_runs(bench):
     assert (b.rows["step"] == np.arange(1, 11)).all()
 
 
-def test_commands_that_overtake_the_lane_are_counted_as_lost(bench):
+def test_commands_that_overtake_the_ring_are_counted_as_lost(bench):
     """Three thousand commands into a ring of 1024 before the loop looks: none is taken half, none is taken twice."""
     b = bench(config(), pass_through(), last_tick=250)
 
     def flood(n: int) -> None:
         for k in range(3000 if n == 0 else 0):
-            b.commands.send(Op.FORCE, 0, [float(k)])
+            b.commands.send(Command.FORCE, 0, [float(k)])
 
     b.on_step(flood)
     b.start()

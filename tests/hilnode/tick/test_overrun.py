@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.codes import Cause, Command, Event
 from hilnode.shared.control import Word
 from hilnode.shared.row import Flag, State
 from hilnode.tick.layout import Exit, L
@@ -152,7 +152,7 @@ def test_arming_counts_anew(bench):
         "skip",
         at=[2, 3, 12],
         ticks=20,
-        commands=[(6, Op.DISARM), (7, Op.ARM), (8, Op.RUN)],
+        commands=[(6, Command.DISARM), (7, Command.ARM), (8, Command.RUN)],
     )
     r = b.rows
     counted = late(r) & (r["state"] == State.RUNNING)
@@ -161,7 +161,7 @@ def test_arming_counts_anew(bench):
 
 
 def test_arming_counts_anew_in_the_control_block(bench):
-    b = run(bench, "skip", at=[2, 3], ticks=8, commands=[(6, Op.DISARM), (7, Op.ARM)])
+    b = run(bench, "skip", at=[2, 3], ticks=8, commands=[(6, Command.DISARM), (7, Command.ARM)])
     assert b.live(L.OVERRUNS) == 0
     assert b.control[Word.OVERRUNS] == 0
 

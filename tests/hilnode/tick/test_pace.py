@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilnode.shared.codes import Answer, Event, Op
+from hilnode.shared.codes import Answer, Command, Event
 from hilnode.shared.control import Word
 from hilnode.shared.row import Flag, State
 from hilnode.tick.layout import Exit
@@ -55,9 +55,9 @@ def test_spin_does_not_wake_early(bench):
 def test_speed_by_command(bench):
     b = bench(config(node=real_time(1.0)), pass_through(5e-3), last_tick=60)
     b.start()
-    b.at(10, Op.SPEED, 0, [10.0])
-    b.at(40, Op.SPEED, 0, [0.5])
-    b.at(50, Op.SPEED, 0, [1.0])
+    b.at(10, Command.SPEED, 0, [10.0])
+    b.at(40, Command.SPEED, 0, [0.5])
+    b.at(50, Command.SPEED, 0, [1.0])
     b.run()
     # a command acts at the tick's edge: the deadline after this tick's is the first at the new distance
     assert (np.diff(b.rows["deadline"]) == np.repeat([5 * MS, MS // 2, 10 * MS, 5 * MS], [10, 30, 10, 9])).all()
@@ -67,7 +67,7 @@ def test_speed_by_command(bench):
 @pytest.mark.parametrize("speed", [0.0, -1.0, 1e-4, 1001.0, math.nan, math.inf])
 def test_impossible_speed_is_refused(bench, speed):
     b = bench(config(node=real_time(10.0)), pass_through(5e-3), last_tick=10)
-    asked = b.at(2, Op.SPEED, 0, [speed])
+    asked = b.at(2, Command.SPEED, 0, [speed])
     b.run()
     assert b.answers[asked].index == Answer.UNKNOWN
     assert (np.diff(b.rows["deadline"]) == MS // 2).all()
@@ -88,10 +88,10 @@ def test_free_does_not_wait(bench):
 def test_pause_resume_and_single_steps(bench, node):
     b = bench(config(stimulus("ramp", slope=1000.0), wire_out(), node=node), pass_through(), last_tick=60)
     b.start()
-    b.at(10, Op.PAUSE)
-    one = b.at(20, Op.STEP, 0, [1.0])
-    three = b.at(30, Op.STEP, 0, [3.0])
-    b.at(50, Op.RESUME)
+    b.at(10, Command.PAUSE)
+    one = b.at(20, Command.STEP, 0, [1.0])
+    three = b.at(30, Command.STEP, 0, [3.0])
+    b.at(50, Command.RESUME)
     b.run()
     moves = np.ones(60, int)
     moves[10:50] = 0
@@ -107,9 +107,9 @@ def test_pause_resume_and_single_steps(bench, node):
 def test_pause_forgets_the_steps_not_taken(bench):
     b = bench(config(), pass_through(), last_tick=40)
     b.start()
-    b.at(10, Op.PAUSE)
-    b.at(20, Op.STEP, 0, [100.0])
-    b.at(25, Op.PAUSE)
+    b.at(10, Command.PAUSE)
+    b.at(20, Command.STEP, 0, [100.0])
+    b.at(25, Command.PAUSE)
     b.run()
     assert (b.rows["step"][25:] == 15).all()
 
@@ -117,8 +117,8 @@ def test_pause_forgets_the_steps_not_taken(bench):
 def test_arming_ends_a_pause(bench):
     b = bench(config(), pass_through(), last_tick=40)
     b.start()
-    b.at(10, Op.PAUSE)
-    b.at(20, Op.DISARM)
+    b.at(10, Command.PAUSE)
+    b.at(20, Command.DISARM)
     b.start(30)
     b.run()
     assert b.rows["step"][29] == 10
@@ -132,7 +132,7 @@ def lockstep(bench, **options):
 def test_lockstep_takes_exactly_what_is_granted(bench):
     b = lockstep(bench)
     b.start()
-    answers = [b.at(0, Op.STEP, 0, [5.0]), b.at(0, Op.STEP, 0, [2.0])]
+    answers = [b.at(0, Command.STEP, 0, [5.0]), b.at(0, Command.STEP, 0, [2.0])]
     assert b.run(stop_after_s=0.1) == Exit.STOPPED
     assert (b.rows["step"] == np.arange(1, 8)).all()
     assert b.rows["y.0"][-1] == 7.0
@@ -153,18 +153,18 @@ def test_lockstep_is_alive_while_it_waits(bench):
 def test_lockstep_goes_step_by_step_with_its_controller(bench):
     """The controller answers each step with the next grant, until it has had enough."""
     b = lockstep(bench)
-    b.on_step(lambda n: b.commands.send(Op.STEP, 0, [1.0]) if n < 49 else None)
+    b.on_step(lambda n: b.commands.send(Command.STEP, 0, [1.0]) if n < 49 else None)
     b.start()
-    b.at(0, Op.STEP, 0, [1.0])
+    b.at(0, Command.STEP, 0, [1.0])
     assert b.run(stop_after_s=0.3) == Exit.STOPPED
     assert (b.rows["step"] == np.arange(1, 51)).all()
 
 
 def test_lockstep_can_be_paused_and_tripped_while_it_waits(bench):
     b = lockstep(bench)
-    b.on_step(lambda n: b.commands.send(Op.PAUSE) if n == 2 else None)
+    b.on_step(lambda n: b.commands.send(Command.PAUSE) if n == 2 else None)
     b.start()
-    b.at(0, Op.STEP, 0, [3.0])
+    b.at(0, Command.STEP, 0, [3.0])
     assert b.run(stop_after_s=0.1) == Exit.STOPPED
     assert (b.rows["step"][:3] == [1, 2, 3]).all()
     assert len(b.rows) > 20  # paused: it ticks at its rate and does not step
@@ -172,9 +172,9 @@ def test_lockstep_can_be_paused_and_tripped_while_it_waits(bench):
     assert b.flagged(Flag.PAUSED)[3:].all()
 
     b = lockstep(bench)
-    b.on_step(lambda n: b.commands.send(Op.TRIP) if n == 2 else None)
+    b.on_step(lambda n: b.commands.send(Command.TRIP) if n == 2 else None)
     b.start()
-    b.at(0, Op.STEP, 0, [3.0])
+    b.at(0, Command.STEP, 0, [3.0])
     assert b.run(stop_after_s=0.1) == Exit.STOPPED
     assert (b.rows["state"][3:] == State.TRIPPED).all()
     assert len(b.rows) > 20
@@ -183,9 +183,9 @@ def test_lockstep_can_be_paused_and_tripped_while_it_waits(bench):
 def test_lockstep_takes_what_was_granted_in_a_pause_after_it(bench):
     b = lockstep(bench)
     b.start()
-    b.at(0, Op.PAUSE)
-    b.at(10, Op.STEP, 0, [2.0])
-    b.at(20, Op.RESUME)
+    b.at(0, Command.PAUSE)
+    b.at(10, Command.STEP, 0, [2.0])
+    b.at(20, Command.RESUME)
     assert b.run(stop_after_s=0.15) == Exit.STOPPED
     moves = np.zeros(len(b.rows), int)
     moves[20:22] = 1

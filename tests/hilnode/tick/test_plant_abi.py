@@ -14,7 +14,7 @@ import pytest
 import plant as plant_package
 from hilnode.core.signals import Signal
 from hilnode.core.struct import F1, Struct, viewer
-from hilnode.shared.codes import Cause, Event, Op
+from hilnode.shared.codes import Cause, Command, Event
 from hilnode.shared.row import State
 from plant.abi import DIVERGED, Plant, Task, step_function
 
@@ -137,7 +137,7 @@ def test_plant_in_c_is_the_plant_in_numba(bench, tmp_path):
             config(stimulus("chirp", "force", amplitude=2.0, f0_hz=0.1, f1_hz=5.0, seconds=5.0)), plant, last_tick=6000
         )
         b.start()
-        b.at(3000, Op.PARAMETER, 0, [1.5])
+        b.at(3000, Command.PARAMETER, 0, [1.5])
         b.run()
         assert (b.rows["state"] == State.RUNNING).all()
         runs.append(b.rows)
@@ -150,8 +150,8 @@ def test_plant_in_c_is_the_plant_in_numba(bench, tmp_path):
 def test_status_and_reset_of_a_plant_in_c(bench, tmp_path):
     b = bench(config(stimulus("constant", "force", value=1e9)), in_c(tmp_path), last_tick=40)
     b.start()
-    b.at(20, Op.CLEAR)
-    b.at(21, Op.ARM)
+    b.at(20, Command.CLEAR)
+    b.at(21, Command.ARM)
     b.run()
     tripped = b.heard(Event.TRIP)[0]
     assert (tripped.index, tripped.value) == (Cause.PLANT, DIVERGED)

@@ -11,7 +11,7 @@ import scipy.stats
 
 from hilnode.config.assemble import TABLE_ROOM
 from hilnode.core.limits import SLOTS
-from hilnode.shared.codes import Answer, Op
+from hilnode.shared.codes import Answer, Command
 from hilnode.tick.stimulus import Wave
 
 from .bench import config, stimulus, wire_in
@@ -139,8 +139,8 @@ def test_noise_is_the_same_however_long_the_node_stood_before(bench):
 def test_pause_holds_the_wave(bench):
     b = bench(config(stimulus("sine", amplitude=1.0, frequency_hz=5.0)), pass_through(), last_tick=60)
     b.start()
-    b.at(20, Op.PAUSE)
-    b.at(40, Op.RESUME)
+    b.at(20, Command.PAUSE)
+    b.at(40, Command.RESUME)
     b.run()
     held = np.minimum(np.arange(60), 20)
     step = np.where(np.arange(60) < 40, held, np.arange(60) - 20)
@@ -173,10 +173,10 @@ def test_command_sets_replaces_and_takes_away(bench):
     b = bench(config(stimulus("constant", value=1.0)), pass_through(), last_tick=50)
     b.start()
     slot = SLOTS - 1
-    b.at(10, Op.STIMULUS, 0, [0, 0])  # slot 0 came from the config
-    b.at(20, Op.STIMULUS, slot, [0, Wave.CONSTANT, 0, 0.0, math.inf, 7.0])
-    b.at(30, Op.STIMULUS, slot, [0, Wave.CONSTANT, 0, 0.0, math.inf, 8.0])
-    b.at(40, Op.STIMULUS, slot, [0, 0])
+    b.at(10, Command.STIMULUS, 0, [0, 0])  # slot 0 came from the config
+    b.at(20, Command.STIMULUS, slot, [0, Wave.CONSTANT, 0, 0.0, math.inf, 7.0])
+    b.at(30, Command.STIMULUS, slot, [0, Wave.CONSTANT, 0, 0.0, math.inf, 8.0])
+    b.at(40, Command.STIMULUS, slot, [0, 0])
     b.run()
     assert (b.rows["u.0"] == np.repeat([1.0, 0.0, 7.0, 8.0, 0.0], 10)).all()
     assert all(a.index == Answer.DONE for a in b.answers.values())
@@ -185,12 +185,12 @@ def test_command_sets_replaces_and_takes_away(bench):
 def test_command_with_an_impossible_slot_or_signal_is_refused(bench):
     b = bench(config(), pass_through(), last_tick=20)
     bad = [
-        b.at(1, Op.STIMULUS, SLOTS, [0, Wave.CONSTANT]),
-        b.at(1, Op.STIMULUS, -1, [0, Wave.CONSTANT]),
-        b.at(1, Op.STIMULUS, 2**62, [0, Wave.CONSTANT]),
-        b.at(1, Op.STIMULUS, 0, [1, Wave.CONSTANT]),
-        b.at(1, Op.STIMULUS, 0, [-1, Wave.CONSTANT]),
-        b.at(1, Op.STIMULUS, 0, [math.nan, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, SLOTS, [0, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, -1, [0, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, 2**62, [0, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, 0, [1, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, 0, [-1, Wave.CONSTANT]),
+        b.at(1, Command.STIMULUS, 0, [math.nan, Wave.CONSTANT]),
     ]
     b.start()
     b.run()
@@ -204,6 +204,6 @@ def test_command_with_an_impossible_slot_or_signal_is_refused(bench):
 def test_command_that_would_read_beyond_the_tables_is_refused(bench, params):
     kind, first, count = params
     b = bench(config(), pass_through(), last_tick=5)
-    asked = b.at(1, Op.STIMULUS, 0, [0, kind, 0, 0.0, math.inf, first, count])
+    asked = b.at(1, Command.STIMULUS, 0, [0, kind, 0, 0.0, math.inf, first, count])
     b.run()
     assert b.answers[asked].index == Answer.UNKNOWN
