@@ -42,7 +42,7 @@ SLOW_POLL_S = 1e-3  # when no row is due: a message wakes the lane at once, what
 IDLE_POLL_S = 10e-3  # when nobody is there to be told of rows
 PATIENCE_NS = 20_000_000  # without a row for so long: none is due
 LOOK_NS = 10_000_000  # between two looks at the node and its watchdog
-REPORT_NS = 200_000_000  # between two reports on each line
+REPORT_NS = 200_000_000  # between two reports on each link
 NEEDED = Role.OPERATE  # for what an ECU does
 OWN_NAMES = b"\0"  # how ZeroMQ begins the name of a connection that has none of its own: each is given once
 RUNNING, LOCKSTEP = int(State.RUNNING), "lockstep"
@@ -152,7 +152,7 @@ class EcuLane:
     def _silent(self, seat: Seat) -> bool:
         """Judged up to the newest row: while none come, an ECU that answers states has nothing to say, and it keeps its
         seat, so that it is told its safe values when the watchdog fires and when the node turns out to be dead."""
-        return not self._lockstep and self._row_at - seat.line[E.HEARD] > seat.silent_ns
+        return not self._lockstep and self._row_at - seat.link[E.HEARD] > seat.silent_ns
 
     def close(self) -> None:
         for seat in self.seats:
@@ -245,7 +245,7 @@ class EcuLane:
         done = self._control[Word.STEP] if self._last is None else int(self._last[Col.STEP])
         seat.goal = done + steps
         seat.granted, seat.after = steps, len(self._rows)
-        seat.line[E.STEPS] += steps
+        seat.link[E.STEPS] += steps
         self._grant[3] = np.float64(steps).view(np.int64)
         self._grants.push(self._grant)
 
@@ -299,11 +299,11 @@ class EcuLane:
         try:
             self._socket.send_multipart([seat.identity, msgpack.packb(message)], zmq.NOBLOCK)
         except zmq.Again:
-            seat.line[E.UNSENT] += 1
+            seat.link[E.UNSENT] += 1
         except zmq.ZMQError:  # no route: the connection is closed, and what it sent before may still be unread
             self._leave(seat, for_good=True)
         else:
-            seat.line[E.SENT] += 1
+            seat.link[E.SENT] += 1
 
     def _is_live(self, answers: bool) -> bool:
         """Whether a running row's commands may be told. An answer in lockstep is what the row says, whatever happened

@@ -20,7 +20,7 @@ MOST_LOST = 2**63 - 1  # what the word holds: sequence numbers are the ECU's own
 
 
 class Seat:
-    """The place of one ECU: its driver `ecu["name"]`, the line number `number`."""
+    """The place of one ECU: its driver `ecu["name"]`, the link number `number`."""
 
     def __init__(self, ecu: dict[str, Any], number: int, spec: dict[str, Any], schema: Schema) -> None:
         self.name: str = ecu["name"]
@@ -29,14 +29,14 @@ class Seat:
         self.identity, self.user, self.connection = b"", "", -1
         self.goal = self.granted = self.after = 0  # lockstep: step to reach, steps granted, rows that came before
         self._inbox = Mailbox.attach(f"{spec['node']}.in.{self.name}")
-        self.line = memoryview(EcuLinks.attach(spec["node"]).table[number])
+        self.link = memoryview(EcuLinks.attach(spec["node"]).table[number])
         self._health = memoryview(Records(spec["node"]).table[ecu["record"]])
         self._values, self._stamps = np.zeros(len(self.channels)), np.zeros(len(self.channels), np.int64)
         self._columns = np.array([schema.at_commands + k for k in ecu["commands"]], np.int64)  # of the mapped channels
         self._mapped = np.array(ecu["mapped"], np.int64)
         self._safe: list[float] = ecu["safe"]
         self._every: int = ecu["every"]
-        self.line[E.SEATED] = self.line[E.BUSY] = 0  # a lane before this one may have been killed
+        self.link[E.SEATED] = self.link[E.BUSY] = 0  # a lane before this one may have been killed
         self._begin()
 
     def _begin(self) -> None:
@@ -51,13 +51,13 @@ class Seat:
         """Somebody sits down; `connection` is ZeroMQ's number for it."""
         self._begin()
         self.identity, self.user, self.connection = identity, user, connection
-        self.line[E.CLOCKED] = self.line[E.ROUND_P50] = self.line[E.ROUND_P99] = 0
-        self.line[E.SEATS] += 1
+        self.link[E.CLOCKED] = self.link[E.ROUND_P50] = self.link[E.ROUND_P99] = 0
+        self.link[E.SEATS] += 1
 
     def leave(self, *, silent: bool = False) -> None:
         """Whoever it was has gone, or says nothing."""
         self.identity, self.user = b"", ""
-        self.line[E.SEATED] = SILENT if silent else 0
+        self.link[E.SEATED] = SILENT if silent else 0
         self.goal = 0
 
     # -- from the ECU -------------------------------------------------------------------------------------------------
@@ -67,12 +67,12 @@ class Seat:
         if self._ack >= 0:
             if frame.seq <= self._ack:
                 raise Refused("replayed", f"seq = {frame.seq}: must be above {self._ack}")
-            lost = self.line[E.LOST] + frame.seq - self._ack - 1
-            self.line[E.LOST] = min(lost, MOST_LOST)
+            lost = self.link[E.LOST] + frame.seq - self._ack - 1
+            self.link[E.LOST] = min(lost, MOST_LOST)
         self._ack, self._ack_t, self._heard = frame.seq, frame.t, arrived * 1e-9
-        self.line[E.HEARD], self.line[E.SEQ] = arrived, frame.seq
-        self.line[E.SEATED] = 1
-        self.line[E.FRAMES] += 1
+        self.link[E.HEARD], self.link[E.SEQ] = arrived, frame.seq
+        self.link[E.SEATED] = 1
+        self.link[E.FRAMES] += 1
         if frame.ack >= 0:
             self.clock.answered(frame.ack, frame.ack_t, frame.t, self._heard)
 
@@ -81,9 +81,9 @@ class Seat:
         for channel, value in zip(frame.channels, frame.values, strict=True):
             self._values[channel] = value
             self._stamps[channel] = arrived
-        line, health = self.line, self._health
-        line[E.BUSY] = 1
-        if line[E.IN]:
+        link, health = self.link, self._health
+        link[E.BUSY] = 1
+        if link[E.IN]:
             self._inbox.put(self._values, self._stamps)
             if self._read_at:
                 health[READS.start + bucket(arrived - self._read_at)] += 1
@@ -91,11 +91,11 @@ class Seat:
             health[H.FRAMES] += 1
             if health[H.STATE] in (Health.CONNECTING, Health.DEGRADED):
                 health[H.STATE] = Health.UP
-        line[E.BUSY] = 0
+        link[E.BUSY] = 0
 
     def refused(self) -> None:
         """A message for this ECU, or for nobody, was not taken."""
-        self.line[E.REFUSED] += 1
+        self.link[E.REFUSED] += 1
         if self.identity:
             self._health[H.ERRORS] += 1
             if self._health[H.STATE] == Health.UP:
@@ -129,7 +129,7 @@ class Seat:
             "ack": self._ack,
             "ack_t": self._ack_t,
             "heard": self._heard,
-            "lost": int(self.line[E.LOST]),
+            "lost": int(self.link[E.LOST]),
             "offset": None if math.isnan(offset) else offset,
             "values": values,
         }
@@ -138,8 +138,8 @@ class Seat:
         """The clock and the round trips to shared memory."""
         c = self.clock
         if not math.isnan(c.offset):
-            self.line[E.OFFSET], self.line[E.DELAY] = round(c.offset * 1e9), round(c.delay * 1e9)
-            self.line[E.CLOCKED] = 1
+            self.link[E.OFFSET], self.link[E.DELAY] = round(c.offset * 1e9), round(c.delay * 1e9)
+            self.link[E.CLOCKED] = 1
         if c.round_trips:
-            self.line[E.ROUND_P50] = round(c.round_trip(0.5) * 1e9)
-            self.line[E.ROUND_P99] = round(c.round_trip(0.99) * 1e9)
+            self.link[E.ROUND_P50] = round(c.round_trip(0.5) * 1e9)
+            self.link[E.ROUND_P99] = round(c.round_trip(0.99) * 1e9)

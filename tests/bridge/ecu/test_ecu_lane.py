@@ -78,7 +78,7 @@ class Bench:
         return str(self.node.status()["drivers"]["ecu"]["state"])
 
     @property
-    def line(self) -> dict[str, Any]:
+    def link(self) -> dict[str, Any]:
         """The newest report of the topic ecu."""
         with zmq.Context() as context, context.socket(zmq.SUB) as socket:
             socket.linger = 0
@@ -180,16 +180,16 @@ def test_the_state_is_that_of_its_tick(bench):
 
 def test_losses_and_the_clock_are_reported(bench):
     """An ECU whose clock is 1000 s ahead, and that leaves out nine numbers."""
-    before = bench.line["lost"]
+    before = bench.link["lost"]
     with bench.ecu(clock=lambda: time.monotonic() + 1000.0) as ecu:
         for _ in range(200):
             ecu.send([0.0, 0.0])
             ecu.newest()
         ecu._seq += 9
         state = exchange(ecu, [0.0, 0.0], lambda s: s.lost == before + 9, "the loss")
-        wait_for(lambda: bench.line["lost"] == before + 9, "the loss in the report")
+        wait_for(lambda: bench.link["lost"] == before + 9, "the loss in the report")
         ecu.send([0.0, 0.0])
-        line = bench.line
+        line = bench.link
         assert line["connected"]
         assert line["offset_s"] == pytest.approx(1000.0, abs=line["delay_us"] * 1e-6)
         assert state.offset == pytest.approx(1000.0, abs=0.01)
@@ -209,7 +209,7 @@ def test_losses_and_the_clock_are_reported(bench):
     ],
 )
 def test_a_bad_message_is_refused_counted_and_written_down(bench, body, reason):
-    refused, written = bench.line["refused"], len(bench.audit())
+    refused, written = bench.link["refused"], len(bench.audit())
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         socket.connect(bench.endpoint)
@@ -220,7 +220,7 @@ def test_a_bad_message_is_refused_counted_and_written_down(bench, body, reason):
             return msgpack.unpackb(socket.recv()).get("reason") == reason
 
         wait_for(answer, "the refusal")
-    wait_for(lambda: bench.line["refused"] > refused, "the count")
+    wait_for(lambda: bench.link["refused"] > refused, "the count")
     assert any(line.get("refused") == reason for line in bench.audit()[written:])
 
 
@@ -274,7 +274,7 @@ class Judge:
 def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench):
     rng, judge = random.Random(8), Judge()
     (pid,) = children(bench.pid, "bridge.ecu.server")
-    before = bench.line
+    before = bench.link
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         socket.connect(bench.endpoint)
@@ -291,7 +291,7 @@ def test_mutated_messages_are_counted_do_what_they_say_and_the_lane_lives(bench)
                 socket.recv()
 
         def counted() -> tuple[int, int]:
-            line = bench.line
+            line = bench.link
             return line["frames"] - before["frames"], line["refused"] - before["refused"]
 
         wait_for(lambda: sum(counted()) >= judge.taken + judge.refused, "all of them", 20.0)
@@ -310,14 +310,14 @@ def test_clocks_and_numbers_beyond_every_bound_do_not_end_the_lane(bench):
             assert not socket.send(msgpack.packb({"v": 1, "seq": seq, "t": 8.9e9, "ack": 0, "ack_t": 8.9e9}))
         for t in (1e10, 1e300, math.inf, 2**63):
             socket.send(msgpack.packb({"v": 1, "seq": 3, "t": t}))
-        wait_for(lambda: bench.line["lost"] > 2**62, "the loss")
+        wait_for(lambda: bench.link["lost"] > 2**62, "the loss")
         time.sleep(0.5)  # it reports five times a second
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:  # and one more that leaps as far
         socket.linger = 0
         socket.connect(bench.endpoint)
         for seq in (0, 2**63 - 1):
             socket.send(msgpack.packb({"v": 1, "seq": seq, "t": 0.0}))
-        wait_for(lambda: bench.line["lost"] == 2**63 - 1, "as many as can be counted")
+        wait_for(lambda: bench.link["lost"] == 2**63 - 1, "as many as can be counted")
     assert children(bench.pid, "bridge.ecu.server") == [pid]
 
 
@@ -362,7 +362,7 @@ def test_silence_makes_inputs_stale_and_the_driver_down_until_it_speaks_again(be
 def test_an_ecu_that_closes_is_noticed_at_once(bench):
     with bench.ecu() as ecu:
         exchange(ecu, [1.0, 0.0], lambda s: s.values[2] == 2.0, "contact")
-    wait_for(lambda: not bench.line["connected"], "the lane to notice")
+    wait_for(lambda: not bench.link["connected"], "the lane to notice")
     wait_for(lambda: bench.health == "down", "the driver to notice")
     assert "closed" in bench.node.status()["drivers"]["ecu"]["trouble"]
 

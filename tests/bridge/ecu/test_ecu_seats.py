@@ -158,23 +158,23 @@ def test_nor_whoever_was_silent_for_too_long_before_it_closed(lab: Lab) -> None:
 
 def test_who_says_nothing_while_rows_come_loses_its_seat_and_the_driver_knows_why(lab: Lab) -> None:
     ecu = seated_ecu(lab)
-    lab.lane._row_at = lab.seat.line[E.HEARD] + SILENT_NS
+    lab.lane._row_at = lab.seat.link[E.HEARD] + SILENT_NS
     lab.lane._report()
     assert lab.seat.identity
     lab.lane._row_at += 1
     lab.lane._report()
     assert not lab.seat.identity
-    assert lab.seat.line[E.SEATED] == SILENT
+    assert lab.seat.link[E.SEATED] == SILENT
     ecu.say(1)
     lab.receive(until=2)
-    assert lab.seat.line[E.SEATED] == 1
+    assert lab.seat.link[E.SEATED] == 1
 
 
 def test_who_waits_for_a_dead_node_keeps_its_seat_and_is_told_the_end(lab: Lab) -> None:
     """It answers states, and none have come for long: it must not be left with the live values of the last one."""
     ecu = seated_ecu(lab)
-    lab.seat.line[E.HEARD] -= 10 * SILENT_NS
-    lab.lane._row_at = lab.seat.line[E.HEARD] + 1
+    lab.seat.link[E.HEARD] -= 10 * SILENT_NS
+    lab.lane._row_at = lab.seat.link[E.HEARD] + 1
     lab.lane._report()
     lab.lane._tell_all(ended=True)
     last = ecu.heard()
