@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hilnode.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from drivers.base import HELD as HELD
     from drivers.base import Driver as Driver
     from drivers.base import DriverError as DriverError
     from drivers.base import OptionError as OptionError
@@ -19,7 +20,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "drivers.base": "Driver DriverError OptionError refuse_unknown",
+            "drivers.base": "HELD Driver DriverError OptionError refuse_unknown",
             "drivers.operator.phases": "Phases",
         },
     )

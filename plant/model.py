@@ -113,7 +113,7 @@ class Couplings(NamedTuple):
 
     on: I1
     joint: I2  # [p, 3] -1 = none
-    axis: I2  # [p, 3] 0..2 slide, 5 turn
+    axis: I2  # [p, 3] free coordinates, see `joint_coordinate`
     ratio: F2  # [p, 3]
     body: I2  # [p, ENDS] the bodies that the row touches, each once
     sigma: F1
@@ -121,7 +121,7 @@ class Couplings(NamedTuple):
 
 
 class Actuators(NamedTuple):
-    """Bounded rows of joints: motors, limits, friction and springs on a free axis."""
+    """Bounded rows of joints: motors, limits, friction, springs, cylinders and guides on a free axis."""
 
     on: I1
     joint: I1
@@ -234,7 +234,7 @@ class JointRows(NamedTuple):
     drive: F2  # [j, ROWS] actuated coordinates: inverse compliance of all actuators of the row that are free
     goal: F2  # [j, ROWS] and the sum of their right-hand sides over compliance
     rest: F2  # [j, ROWS] what the softer ones leave of the impulse to the stiffest
-    told: F2  # [j, ROWS] 1 = `rest` is that of this solve
+    rest_set: F2  # [j, ROWS] 1 = `rest` is that of this solve
     g_ddot: F2  # [j, ROWS] second derivative of the violation at constant velocities [m/s^2, rad/s^2]
     force: F2  # [j, ROWS] reaction [N, N m], along the row
     reaction: F2  # [j, 3] linear reaction on b, world axes [N]

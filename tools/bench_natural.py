@@ -13,7 +13,7 @@ from rich.table import Table
 
 from plant.engine.compile import compile_world
 from plant.natural.builder import Options
-from plant.natural.model import Told
+from plant.natural.model import Report
 from plant.world.world import World
 
 
@@ -25,7 +25,7 @@ def compare(world: World, iterations: int) -> tuple[float, float, float, float]:
     check(other.step(200))
     mine, theirs, gap = in_turns(lambda: check(natural.step(STEPS)), lambda: check(other.step(STEPS)), natural.gap)
     assert natural.core is not None
-    return mine, theirs, gap, float(natural.core.content.report[Told.RESIDUAL])
+    return mine, theirs, gap, float(natural.core.content.report[Report.RESIDUAL])
 
 
 def main() -> None:

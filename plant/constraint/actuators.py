@@ -23,7 +23,7 @@ NEAR_TURN = 2e-3  # [rad] a limit nearer than this has a row
 VISIBLE_TURN = 4e-6  # [rad] what can be seen of a turn beyond a limit
 DYNAMIC = int(BodyKind.DYNAMIC)
 MOTOR, LIMIT, FRICTION, SPRING = int(Bound.MOTOR), int(Bound.LIMIT), int(Bound.FRICTION), int(Bound.SPRING)
-RESTING = 1e-3  # share of the quiet speed below which a pair does not approach: a blow goes through a row of balls
+RESTING = 1e-3  # share of the quiet speed below which a pair does not approach: an impulse goes through a row of balls
 UNSEEN = 0.1  # share of the visible gap that is pushed back at velocity level; the rest is projected
 
 

@@ -10,7 +10,7 @@ Resolved ones (z, y << 1) have b = 1/4, g = -1/4, t = 1/2: the mean over three s
 eq. 9) and the mean speed, which neither gain nor lose energy. Stiffer ones go over to b = 1, g = 0 (backward Euler)
 with the share s = z / (4 + z), so that a contact that lasts a step or two does not throw out what falls into it;
 t = 1 - 1 / y is where a damper just stops a body and does not turn it back. At z = 0.1, ten steps of contact, an
-elastic blow keeps 0.99 of its speed, at z = 1 between 0.7 and 0.9.
+elastic impact keeps 0.99 of its speed, at z = 1 between 0.7 and 0.9.
 
 The normal row does not pull beyond the adhesion, friction not beyond the law's own cone at the load of now. A direction
 in which the law has no slope (plain sliding) gets Coulomb's row: the force of the law, or what stops it. There is no

@@ -72,7 +72,7 @@ def new_data(world: World, room: Room) -> model.Data:
             model.JointRows,
             {
                 **dict.fromkeys(("ga", "gb"), (nj, 6, 6)),
-                **dict.fromkeys(("error", "g_ddot", "force", "drive", "goal", "rest", "told"), (nj, 6)),
+                **dict.fromkeys(("error", "g_ddot", "force", "drive", "goal", "rest", "rest_set"), (nj, 6)),
                 **dict.fromkeys(("reaction", "slide", "spin_axis"), (nj, 3)),
                 "axes": (nj, 3, 3),
                 "arm": (nj, 2, 3),

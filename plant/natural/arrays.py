@@ -52,10 +52,10 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
         "count": (1,),
     }
     line_shapes = {"first": (room.lines + 1,), "value": (room.lines, 3), "rate": (room.lines, 3), "count": (1,)}
-    touch_shapes = {
+    contact_shapes = {
         "share": (c, 2, 4),
         "weight": (c, 3, 3),
-        **dict.fromkeys(("start", "told", "stretch", "next", "push"), (c, 3)),
+        **dict.fromkeys(("start", "prescribed", "stretch", "next", "push"), (c, 3)),
     }
     square = (room.bodies + 1, 4, 4)
     return natural.Natural(
@@ -65,9 +65,9 @@ def new_arrays(e: model.Engine, method: natural.Method) -> natural.Natural:
         combination=zeros(natural.Combinations, line_shapes, 8 * room.lines),
         row=zeros(natural.Rows, row_shapes, r),
         solution=_solution(4 * room.bodies, c),
-        touch=zeros(natural.Touches, touch_shapes, c),
+        contact=zeros(natural.ContactForces, contact_shapes, c),
         foundation=_foundation_rows(len(e.data.region.volume)),
-        report=np.zeros(natural.Told.COUNT),
+        report=np.zeros(natural.Report.COUNT),
         wrench=natural.FoundationWrenches(*np.zeros((3, len(e.data.region.volume), 3))),
     )
 

@@ -63,9 +63,9 @@ def renew_pairs(e, n):
 
 
 @kernel
-def begin_touches(e, n):
+def begin_contacts(e, n):
     """Where each contact is in terms of entities, at the beginning of the step."""
-    contact, t, m, state = e.data.contact, n.touch, e.model, e.data.state
+    contact, t, m, state = e.data.contact, n.contact, e.model, e.data.state
     least = max(SETTLED * m.setup.quiet, LEAST)
     for c in range(contact.count[0]):
         t.mass[c] = _mass(e, c)
@@ -75,7 +75,7 @@ def begin_touches(e, n):
             way = contact.normal[c]
             t.first[c] = max(-(x * way[0] + y * way[1] + z * way[2]), least)
         for i in range(3):
-            t.start[c, i] = t.told[c, i] = 0.0
+            t.start[c, i] = t.prescribed[c, i] = 0.0
             t.stretch[c, i] = contact.stretch[c, i]
         for side in range(2):
             b, sign = contact.body[c, side], 1.0 - 2.0 * side
@@ -88,9 +88,9 @@ def begin_touches(e, n):
                 t.share[c, side, :] = 0.0
                 v = state.vel[b]
                 x, y, z = cross(v[3], v[4], v[5], rx, ry, rz)
-                t.told[c, 0] += sign * (v[0] + x)
-                t.told[c, 1] += sign * (v[1] + y)
-                t.told[c, 2] += sign * (v[2] + z)
+                t.prescribed[c, 0] += sign * (v[0] + x)
+                t.prescribed[c, 1] += sign * (v[1] + y)
+                t.prescribed[c, 2] += sign * (v[2] + z)
                 continue
             rot, part = e.data.frame.rot[b], n.frame.part[b]
             lx = rot[0, 0] * rx + rot[1, 0] * ry + rot[2, 0] * rz
@@ -124,9 +124,9 @@ def _mass(e, c):
 
 
 @kernel
-def push_touches(e, n, elapsed):
+def push_contacts(e, n, elapsed):
     """residual -= forces of all contacts, `elapsed` seconds after the list was found; weights of their derivatives."""
-    contact, t, p, ent = e.data.contact, n.touch, n.method, n.entity
+    contact, t, p, ent = e.data.contact, n.contact, n.method, n.entity
     law, out = e.model.material.smooth, e.data.response
     of_position, of_rate = (1.0 - p.df) * p.beta * p.h * p.h, (1.0 - p.df) * p.gamma * p.h
     for c in range(contact.count[0]):
@@ -134,10 +134,10 @@ def push_touches(e, n, elapsed):
             call_stage(e.model.stage.foundation, address_of(e), c)
             continue
         nx, ny, nz = contact.normal[c, 0], contact.normal[c, 1], contact.normal[c, 2]
-        x = elapsed * t.told[c, 0] - t.start[c, 0]
-        y = elapsed * t.told[c, 1] - t.start[c, 1]
-        z = elapsed * t.told[c, 2] - t.start[c, 2]
-        vx, vy, vz = t.told[c, 0], t.told[c, 1], t.told[c, 2]
+        x = elapsed * t.prescribed[c, 0] - t.start[c, 0]
+        y = elapsed * t.prescribed[c, 1] - t.start[c, 1]
+        z = elapsed * t.prescribed[c, 2] - t.start[c, 2]
+        vx, vy, vz = t.prescribed[c, 0], t.prescribed[c, 1], t.prescribed[c, 2]
         for side in range(2):
             b = contact.body[c, side]
             if b < 0 or e.model.body.kind[b] != DYNAMIC:
@@ -231,9 +231,9 @@ def _between(w, ax, ay, az, bx, by, bz):
 
 
 @kernel
-def add_touches(e, n):
+def add_contacts(e, n):
     """The contacts' share of the tangent matrix."""
-    contact, t, ent, kind, law = e.data.contact, n.touch, n.entity, e.model.body.kind, e.model.material.smooth.law
+    contact, t, ent, kind, law = e.data.contact, n.contact, n.entity, e.model.body.kind, e.model.material.smooth.law
     for c in range(contact.count[0]):
         if not t.depth[c] > 0.0:
             continue
@@ -271,9 +271,9 @@ def _point_along(push, normal, out):
 
 
 @kernel
-def keep_touches(e, n):
+def keep_contacts(e, n):
     """Store contact impulses, friction directions, stretches and first rates, for the next step and for queries."""
-    contact, t, h, law = e.data.contact, n.touch, n.method.h, e.model.material.smooth.law
+    contact, t, h, law = e.data.contact, n.contact, n.method.h, e.model.material.smooth.law
     for c in range(contact.count[0]):
         contact.impulse[c, 0] = h * t.load[c]
         push = n.wrench.force[c] if law[contact.pair[c]] == FOUNDATION else t.push[c]

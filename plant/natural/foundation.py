@@ -119,7 +119,7 @@ def push_foundation(e, n, c):
     """residual -= push of contact `c` at the coordinates of now; its slopes and their weights."""
     contact, t, foundation, p, law, out = (
         e.data.contact,
-        n.touch,
+        n.contact,
         n.foundation,
         n.method,
         e.model.material.smooth,

@@ -158,12 +158,12 @@ class Solution(NamedTuple):
     x: F2  # [node, 6]
 
 
-class Touches(NamedTuple):
+class ContactForces(NamedTuple):
     """Contacts within a step: where they are in terms of entities, and what the law has said."""
 
     share: F3  # [contact, 2, 4] of each body's entities in its point; zeros if the body moves as it is told
     start: F2  # [contact, 3] a's point against b's at the beginning of the step
-    told: F2  # [contact, 3] velocity of a's point against b's, as far as they move as they are told
+    prescribed: F2  # [contact, 3] velocity of a's point against b's, as far as they move as they are told
     stretch: F2  # [contact, 3] of the bristle at the beginning of the step
     next: F2  # [contact, 3] and at its end
     mass: F1
@@ -204,13 +204,13 @@ class Natural(NamedTuple):
     combination: Combinations
     row: Rows
     solution: Solution
-    touch: Touches
+    contact: ContactForces
     foundation: FoundationRows
-    report: F1  # [Told]
+    report: F1  # [Report]
     wrench: FoundationWrenches
 
 
-class Told(IntEnum):
+class Report(IntEnum):
     """Indices into `Natural.report`, the figures of merit of the last step."""
 
     RESIDUAL = 0  # largest entry of the last correction of q [m; 1 of a vector]

@@ -109,7 +109,7 @@ def _take_contacts(e: model.Engine, n: natural.Natural, out: Array) -> None:
                 force, arm = n.wrench.force[c], n.wrench.point[c] - e.data.state.pos[b]
                 out[b] -= sign * np.concatenate([force, np.cross(arm, force) + n.wrench.torque[c]])
             else:
-                out[b] -= _wrench(e, n, b, sign * np.outer(n.touch.share[c, side], n.touch.push[c]))
+                out[b] -= _wrench(e, n, b, sign * np.outer(n.contact.share[c, side], n.contact.push[c]))
 
 
 def _take_springs(e: model.Engine, n: natural.Natural, out: Array) -> None:

@@ -212,8 +212,8 @@ def keep_multipliers(n, of_value, of_rate):
     `of_rate` times.
 
     Eq. 2.59 takes the violation after the correction. Most of that comes from the curvature of the constraint along
-    the correction, not from a force that is missing, and a firm penalty makes a blow of it. Better is what the linear
-    solve itself says the violation will be: then the multiplier is the force that this solve has used.
+    the correction, not from a force that is missing, and a firm penalty makes an impact of it. Better is what the
+    linear solve itself says the violation will be: then the multiplier is the force that this solve has used.
     """
     r, x, node, place = n.row, n.solution.x, n.entity.node, n.entity.place
     role, first, free, entity, slope = r.role, r.first, r.free, r.entity, r.slope

@@ -21,9 +21,9 @@ from plant.codes import Bound
 from plant.constraint.contact import remember_contacts, warm_contacts
 from plant.constraint.hydraulics import cylinder_row, keep_pressure
 from plant.model import view_engine
-from plant.natural.contact import add_touches, begin_touches, keep_touches, push_touches, renew_pairs
+from plant.natural.contact import add_contacts, begin_contacts, keep_contacts, push_contacts, renew_pairs
 from plant.natural.frames import give_poses, load_entities, move_known, take_momenta, take_poses
-from plant.natural.model import Form, Role, Told, view_natural
+from plant.natural.model import Form, Report, Role, view_natural
 from plant.natural.rows import evaluate, evaluate_g_ddots, keep_multipliers, respond
 from plant.natural.tangent import (
     add_inertia,
@@ -61,8 +61,8 @@ OFF, HOLD, STOP, OIL, DRIVE = int(Role.OFF), int(Role.HOLD), int(Role.STOP), int
 PART = int(Form.PART)
 MOTOR, LIMIT, FRICTION = int(Bound.MOTOR), int(Bound.LIMIT), int(Bound.FRICTION)
 SPRING, HYDRAULIC, GUIDE = int(Bound.SPRING), int(Bound.HYDRAULIC), int(Bound.GUIDE)
-RESIDUAL, GAP, GAP_RATE = int(Told.RESIDUAL), int(Told.GAP), int(Told.GAP_RATE)
-GAP_ACCELERATION, ITERATIONS, LAYOUTS = int(Told.GAP_ACCELERATION), int(Told.ITERATIONS), int(Told.LAYOUTS)
+RESIDUAL, GAP, GAP_RATE = int(Report.RESIDUAL), int(Report.GAP), int(Report.GAP_RATE)
+GAP_ACCELERATION, ITERATIONS, LAYOUTS = int(Report.GAP_ACCELERATION), int(Report.ITERATIONS), int(Report.LAYOUTS)
 
 
 def natural_stage(address, count):
@@ -99,7 +99,7 @@ def step(e):
             return TANGENT_FULL
     apply_fields(e)
     load_entities(e, n)
-    begin_touches(e, n)
+    begin_contacts(e, n)
     if placed_anew:
         begin_guides(e, n)
         find_velocities(e, n)
@@ -119,13 +119,13 @@ def step(e):
     project(e, n)
     if p.df != 0.0:
         start_residual(n)
-    push_touches(e, n, p.h)
+    push_contacts(e, n, p.h)
     if p.df != 0.0:
         keep_forces(n)
     keep_drives(e, n)
     if give_poses(e, n) != 0:
         return NOT_FINITE
-    keep_touches(e, n)
+    keep_contacts(e, n)
     remember_contacts(d.contact, d.warm, d.log, d.status[STEPS])
     settle(e, 0)
     give_reactions(e, n)
@@ -217,13 +217,13 @@ def iterate(e, n):
     p, ent = n.method, n.entity
     respond(e, n)
     start_residual(n)
-    push_touches(e, n, p.h)
+    push_contacts(e, n, p.h)
     finish_residual(e, n)
     clear(n)
     add_masses(e, n, 1.0 - p.dm)
     of_position, of_rate = (1.0 - p.df) * p.beta * p.h * p.h, (1.0 - p.df) * p.gamma * p.h
     add_rows(n, of_position, of_rate)
-    add_touches(e, n)
+    add_contacts(e, n)
     factor(n)
     solve_residual(n, -p.beta * p.h * p.h)
     if p.ahead == 1:
@@ -392,7 +392,7 @@ def solve_accelerations(e, n):
     split_rates(n)
     factor_held(e, n)
     start_residual(n)
-    push_touches(e, n, 0.0)
+    push_contacts(e, n, 0.0)
     keep_forces(n)
     add_inertia(e, n, 1.0, 0.0)
     for _ in range(START):

@@ -1,4 +1,4 @@
-"""Compile a World into joint coordinates, for the stepper `articulated`.
+"""Compile a World into joint coordinates (`compile_tree`).
 
     tree = compile_tree(world, dt=0.001)
     tree.q[tree.places("elbow")] = 0.3

@@ -110,7 +110,7 @@ def look(t):
 
 @inline
 def _turning_pair(turning, axis):
-    """Where the axis of a and that of b begin which stay square: x or y to z for a hinge, x to y for a universal."""
+    """Where the axes of a and b begin that stay perpendicular: x or y to z for a hinge, x to y for a universal."""
     if turning == ONE_FREE:
         return 3 * (axis - 3), 6
     return 0, 3
@@ -156,7 +156,7 @@ def _g_ddot(t):
     Linear, along n which turns with a, with d from a's anchor to b's:
         n . d'' + 2 (w x n) . d' + (w' x n + w x (w x n)) . d
     Distance, along n = d / |d|:  n . d'' + (|d'|^2 - (n . d')^2) / |d|
-    Axes e of a and u of b that stay square:  e'' . u + 2 e' . u' + e . u''
+    Axes e of a and u of b that stay perpendicular:  e'' . u + 2 e' . u' + e . u''
     No free turn, about n of a:  n . (w_b' - w_a') + (w_a x n) . (w_b - w_a)
     """
     loop, f, acc, v = t.loop, t.work.frame, t.work.acc, t.work.speed

@@ -1,4 +1,4 @@
-"""The stepper `articulated`: mechanisms in joint coordinates, so that no joint of the tree can drift apart.
+"""A step of mechanisms in joint coordinates, so that no joint of the tree can drift apart.
 
 accelerate   kinematic_tree: where everything is; forward_dynamics: the tree's accelerations; loop_closure: its loops
 step         one of three integrators around it

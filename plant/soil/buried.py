@@ -4,7 +4,7 @@ A pipe is struck when its axis comes within its radius of the hull. The first to
 speed, where. While it is touched the pipe resists with F = -strength v / (|v| + 0.02 m/s) at that place.
 
 The distance is taken against the hull's planes moved outwards by the radius, with the sharp corner before the lip cut
-off at the same distance; at other edges it is too far by at most 0.41 of the radius where they are square.
+off at the same distance; at other edges it is too far by at most 0.41 of the radius where they are right-angled.
 """
 
 from __future__ import annotations

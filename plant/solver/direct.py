@@ -57,7 +57,7 @@ def assemble(e, i):
         elif b < bodies + joints:
             d.row.drive[b - bodies, :] = 0.0
             d.row.goal[b - bodies, :] = 0.0
-            d.row.told[b - bodies, :] = 0.0
+            d.row.rest_set[b - bodies, :] = 0.0
     for r in range(g.row_first[i], g.row_first[i + 1]):
         _add_row(d, d.bounded.by_island[r])
     for n in range(begin, end):
@@ -393,8 +393,8 @@ def _share(d, rows, k):
     the speed; the stiffest gets what is left, in `rest`."""
     j, i, side = rows.joint[k], rows.slot[k], rows.side[k]
     total, drive, row = -d.x[d.graph.joint_node[j], i], d.row.drive[j, i], d.row
-    if row.told[j, i] == 0.0:
-        row.rest[j, i], row.told[j, i] = total, 1.0
+    if row.rest_set[j, i] == 0.0:
+        row.rest[j, i], row.rest_set[j, i] = total, 1.0
     if not _is_stiffest(row, rows, k):
         rows.value[k] = (rows.rhs[k] - side * (row.goal[j, i] - total) / drive) / rows.sigma[k]
         row.rest[j, i] -= side * rows.value[k]

@@ -6,7 +6,7 @@ psi the edge's slope, by
 
     h = |R| (1 - cos theta) cos psi
 
-The least h of all edges, in metres, is the margin: what a blow would have to spend, per weight. It is negative
+The least h of all edges, in metres, is the margin: what an impulse would have to spend, per weight. It is negative
 when the centre of mass is already beyond an edge: it is falling, and -h is what it would have to rise to come back.
 
 A machine that stands on a line, or on a point, has no inside: unless its centre of mass is exactly above, where the

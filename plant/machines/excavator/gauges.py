@@ -192,7 +192,7 @@ def show(e, g, cab, d, tires, soil, hauling, pool, imus, out):
     out[n + 6] = s[O_BANK] + s[O_HEAP] + s[O_CUT] + s[O_AIR] + s[O_GONE] + s[O_VOLUME] + hauling.hauled[0]
     out[n + 7], out[n + 8] = on_bed(hauling, soil) * soil.kind.density, 1.0 * hauling.trips[0]
     n += 9
-    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * pool.told[0], 1.0 * g.collisions[0]
+    out[n], out[n + 1], out[n + 2] = g.margin[0], 1.0 * pool.counts[0], 1.0 * g.collisions[0]
     n += 3
     for i in range(3):
         out[n + i], out[n + 3 + i] = imus.force[0, i], imus.rate[0, i]
@@ -204,7 +204,7 @@ def show(e, g, cab, d, tires, soil, hauling, pool, imus, out):
     out[n + 3] = 1.0 if soil.state.full[0] == 1 else 0.0
     out[n + 4] = 1.0 if soil.state.counter[STRIKES] > 0 else 0.0
     out[n + 5] = overload
-    out[n + 6] = 1.0 if pool.told[1] > 0 else 0.0
+    out[n + 6] = 1.0 if pool.counts[1] > 0 else 0.0
     out[n + 7] = g.margin[2]
     return n + 8
 

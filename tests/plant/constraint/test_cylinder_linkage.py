@@ -52,7 +52,7 @@ def test_slope_is_the_lever_arm_of_the_cylinder() -> None:
         )
 
 
-def test_angle_undoes_length_on_the_side_where_nought_is() -> None:
+def test_angle_undoes_length_on_the_side_where_zero_is() -> None:
     for phase in (-2.0, -0.6, 0.6, 2.0):
         linkage = CylinderLinkage(0.7, 1.9, phase)
         for angle in np.linspace(-0.5, 0.5, 11):
@@ -66,7 +66,7 @@ def test_kernel_and_python_agree() -> None:
         assert (length, slope) == pytest.approx((linkage.length(angle), linkage.slope(angle)), rel=1e-14)
 
 
-def test_without_a_crank_the_coordinate_is_the_length() -> None:
+def test_without_a_linkage_the_coordinate_is_the_length() -> None:
     assert _reach(0.0, 0.0, 0.0, 0.37) == (0.37, 1.0)
 
 

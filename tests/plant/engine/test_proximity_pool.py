@@ -86,7 +86,7 @@ def test_nobody_takes_part_at_first() -> None:
     assert (scene.kinds() == BodyKind.ABSENT).all()
     scene.step(5)
     assert scene.takes_part() == []
-    assert scene.pool.told.tolist() == [0, 0]
+    assert scene.pool.counts.tolist() == [0, 0]
     assert (scene.pool.pose == scene.start).all()
 
 
@@ -105,7 +105,7 @@ def test_an_object_enters_where_it_stands_when_a_seeker_is_near() -> None:
     assert scene.engine.content.model.body.kind[b] == BodyKind.DYNAMIC
     assert scene.state.pos[b] == pytest.approx(scene.start[0, :3] + (0, 0, HALF))  # its centre of mass
     assert scene.state.quat[b] == pytest.approx(scene.start[0, 3:])
-    assert scene.pool.told[0] == 1
+    assert scene.pool.counts[0] == 1
     scene.step(300)
     assert scene.state.pos[b] == pytest.approx(scene.start[0, :3] + (0, 0, HALF), abs=2e-3)  # it stands on the floor
 
@@ -158,9 +158,9 @@ def test_no_spare_left_is_counted_and_nobody_is_lost() -> None:
     scene = Scene(6, spares=(1, 0), near=20.0)
     scene.step(1)
     assert scene.takes_part() == [0]  # kind 0: objects 0, 2 and 4; kind 1 has no spare at all
-    assert scene.pool.told.tolist() == [1, 5]
+    assert scene.pool.counts.tolist() == [1, 5]
     scene.step(1)
-    assert scene.pool.told.tolist() == [1, 10]
+    assert scene.pool.counts.tolist() == [1, 10]
     assert (scene.pool.pose[1:] == scene.start[1:]).all()
 
 
@@ -206,5 +206,5 @@ def test_reset_brings_everything_back_and_the_run_repeats_to_the_bit() -> None:
         assert (scene.pool.pose == scene.start).all()
         assert scene.takes_part() == []
         assert (scene.kinds() == BodyKind.ABSENT).all()
-        assert scene.pool.told.tolist() == [0, 0]
+        assert scene.pool.counts.tolist() == [0, 0]
     assert runs[0] == runs[1] == runs[2]

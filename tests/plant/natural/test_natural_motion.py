@@ -10,7 +10,7 @@ from plant.collision.shape.shapes import Sphere
 from plant.engine.compile import compile_world
 from plant.natural.builder import Options
 from plant.natural.integrators import Integrator, generalized_alpha, newmark
-from plant.natural.model import Told
+from plant.natural.model import Report
 from plant.world.checks import WorldError
 from plant.world.world import World
 
@@ -75,9 +75,9 @@ def test_constraints_hold_after_projection(share: bool, own_mass: bool) -> None:
     report = engine.core.content.report
     for _ in range(200):
         assert engine.step(5) == 0
-        assert report[Told.GAP] < 1e-8 * 2
-        assert report[Told.GAP_RATE] < 1e-8 * 10
-        assert report[Told.GAP_ACCELERATION] < 1e-8 * 100
+        assert report[Report.GAP] < 1e-8 * 2
+        assert report[Report.GAP_RATE] < 1e-8 * 10
+        assert report[Report.GAP_ACCELERATION] < 1e-8 * 100
 
 
 def test_a_shared_and_a_written_mechanism_are_the_same() -> None:

@@ -45,7 +45,7 @@ def test_beyond_an_edge_it_is_negative_and_grows_with_the_way() -> None:
     assert far < near < 0
 
 
-def test_above_an_edge_it_is_nought() -> None:
+def test_above_an_edge_it_is_zero() -> None:
     assert margin(SQUARE, (1.0, 0.3, 2.0)) == pytest.approx(0.0, abs=1e-12)
 
 

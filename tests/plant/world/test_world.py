@@ -173,7 +173,7 @@ UNCHECKED: dict[str, Callable[[], object]] = {
     "turning motor on a ball joint": lambda: compiled(_with(balled(), "motor")),
     "negative coefficient of friction": lambda: compiled(_touching(friction=-0.5)),
     "contact stiffness of zero": lambda: compiled(_touching(stiffness=0.0)),
-    "universal with axes not square": lambda: arm().universal(
+    "universal with axes not perpendicular": lambda: arm().universal(
         "cross", None, "arm", at=(0, 0, 0), axis_a=(1, 0, 0), axis_b=(1, 1, 0)
     ),
 }

@@ -48,7 +48,7 @@ def test_the_ground_never_pulls() -> None:
 @pytest.mark.parametrize("about", ["y", "x"])
 @pytest.mark.parametrize("heading", [0, 30, 90, 200])
 def test_depth_normal_and_directions_on_slopes(degrees: float, about: str, heading: float) -> None:
-    """The wheel stands square on the slope, heading anywhere on it."""
+    """The wheel stands upright on the slope, heading anywhere on it."""
     rig = one([slope(degrees, about=about)])
     tilt = turned((0, 1, 0), -degrees) if about == "y" else turned((1, 0, 0), degrees)
     n = np.array([-np.sin(np.radians(degrees)), 0, np.cos(np.radians(degrees))])
