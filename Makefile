@@ -39,10 +39,11 @@ web:  ## build the page from its sources (bridge/web/page to bridge/web/static);
 test-lab: $(VENV)/.ready-dev  ## HID and CAN in a virtual lab PC; needs qemu-system-x86 and busybox-static, no root
 	$(BIN)/python tools/lab_pc.py test $(ARGS)
 
-lint: $(VENV)/.ready-dev  ## ruff, mypy, and the walls between the rooms
+lint: $(VENV)/.ready-dev  ## ruff, mypy (types of the packages, names in tests and tools), and the walls between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 
 format: $(VENV)/.ready-dev  ## put the code into its one format

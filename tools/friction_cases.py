@@ -94,7 +94,7 @@ class Run:
 def _friction(engine: Engine, block: int) -> float:
     """Force along x of all contacts on the block [N]."""
     assert engine.core is not None
-    contact, push = engine.content.data.contact, engine.core.content.touch.push
+    contact, push = engine.content.data.contact, engine.core.content.contact.push
     return float(sum(push[c, 0] * (1 if contact.body[c, 0] == block else -1) for c in range(int(contact.count[0]))))
 
 

@@ -74,7 +74,7 @@ def test_the_state_is_what_the_lane_sends(name):
     message = {"v": VERSION, **_row_words(row, 1_000_000), **seat.words(row, True, 1.00011)}
     assert message == said
     assert msgpack.packb(message) == bytes.fromhex(block("hex ecu-state"))
-    assert seat.line[E.SEQ] == 41
+    assert seat.link[E.SEQ] == 41
     for part in parts:
         part.close()
 

@@ -13,6 +13,7 @@ from support import children, wait_for
 from bridge import Node, NodeError
 from bridge.client import aio
 from bridge.client.pytest_plugin import running_node
+from bridge.protocol.rows import Recording
 
 PENDULUM = """
 plant.kind = "double_pendulum"
@@ -46,7 +47,7 @@ def node(running) -> Node:
 
 
 def test_what_is_set_is_in_the_rows_from_the_tick_that_was_answered(node):
-    async def both() -> tuple[int, object]:
+    async def both() -> tuple[int, Recording]:
         async with aio.Node(node.endpoint) as other:
             recording = asyncio.create_task(other.record([TORQUE], 1.0))
             await asyncio.sleep(0.3)
@@ -167,7 +168,7 @@ def test_a_session_with_one_mistake_does_nothing(node):
 def test_a_small_session_takes_effect_in_one_tick(node):
     other = "pendulum.elbow.torque"
 
-    async def both() -> tuple[int, object]:
+    async def both() -> tuple[int, Recording]:
         async with aio.Node(node.endpoint) as fellow:
             recording = asyncio.create_task(fellow.record([TORQUE, other], 1.0))
             await asyncio.sleep(0.3)

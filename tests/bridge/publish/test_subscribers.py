@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 import zmq
+from support import wait_for
 
 from bridge.client.link import identify
 from bridge.protocol.endpoints import HIGH_WATER, bound
@@ -17,7 +18,6 @@ from bridge.protocol.keys import Keyring, Pair, read_client_key
 from bridge.protocol.operations import Role
 from bridge.protocol.zap_authenticator import ZapAuthenticator
 from bridge.publish.subscribers import Subscribers
-from tests.support import wait_for
 
 
 class Hall:

@@ -18,6 +18,7 @@ import pytest
 from support import make_config, wait_for
 from test_serial_port import Plug
 
+from drivers.serial.port import SerialPort
 from hilnode.node.node import Node
 from hilnode.shared.health import H
 from hilnode.shared.row import Col
@@ -63,10 +64,12 @@ def test_from_the_terminal_to_a_tick_within_a_period_and_300_us(tmp_path, name):
     log = tmp_path / "sent"
     with Node(make_config(tmp_path, name, TEXT.format(port=os.ttyname(cable)))) as node:
         node.start()
+        gauge = node.drivers["gauge"]
+        assert isinstance(gauge, SerialPort)
         wait_for(lambda: node.driver_states()["gauge"][0].name == "CONNECTING" and len(node._rows) > 100, "the node")
         command = [sys.executable, "-c", DEVICE, str(device), str(COUNT), str(log)]
         subprocess.run(command, pass_fds=[device], check=True, timeout=120)
-        wait_for(lambda: node.drivers["gauge"].counts.frames == COUNT, "all frames")
+        wait_for(lambda: gauge.counts.frames == COUNT, "all frames")
         first = len(node._rows)
         wait_for(lambda: len(node._rows) > first + 3, "the last ones to be seen")
         rows = node._rows.reader(first=0, batch=40_000).read().copy()

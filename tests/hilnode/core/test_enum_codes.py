@@ -42,8 +42,11 @@ def assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         return
     for target in targets:
         pairs = [(target, value)]
-        both = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
-        if both and len(target.elts) == len(value.elts):
+        if (
+            isinstance(target, ast.Tuple | ast.List)
+            and isinstance(value, ast.Tuple | ast.List)
+            and len(target.elts) == len(value.elts)
+        ):
             pairs = list(zip(target.elts, value.elts, strict=True))
         yield from ((name.id, given) for name, given in pairs if isinstance(name, ast.Name))
 
@@ -73,7 +76,7 @@ def copies(trees: dict[str, ast.Module]) -> list[str]:
                 known[name].add(value)
     found = []
     for place, tree in trees.items():
-        own = {id(statement) for enum in filter(is_enum, ast.walk(tree)) for statement in enum.body}
+        own = {id(s) for e in ast.walk(tree) if isinstance(e, ast.ClassDef) and is_enum(e) for s in e.body}
         for statement in ast.walk(tree):
             if isinstance(statement, ast.stmt) and id(statement) not in own:
                 given = ((name, number(value)) for name, value in assigned(statement))

@@ -91,7 +91,13 @@ class Bench:
         self._rows = Ring.create(
             f"{name}.rows", capacity=max(64, self._keep + 1), width=self.schema.words, schema=self.schema.hash
         )
-        self._open = [self.control, *self.inboxes.values(), *self.outboxes.values(), self.commands, self._rows]
+        self._open: list[Any] = [
+            self.control,
+            *self.inboxes.values(),
+            *self.outboxes.values(),
+            self.commands,
+            self._rows,
+        ]
 
     # -- what shall happen ------------------------------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ class Plane:
     def rates(self, _: float, y: np.ndarray) -> np.ndarray:
         n = self.mass.size
         x, v = y[:n], y[n:]
-        rows, bends = [], []
+        rows: list[np.ndarray] = []
+        bends: list[np.ndarray] = []
         for a, at_a, b, at_b in self.pins:
             row, bend = np.zeros((2, n)), np.zeros(2)
             for body, at, sign in ((a, at_a, 1.0), (b, at_b, -1.0)):
@@ -58,8 +59,8 @@ class Plane:
             rows.append(np.eye(n)[3 * body + 1 : 3 * body + 3])
             bends.append(np.zeros(2))
         pull = self.weight - self.damping * v[2] * (np.arange(n) == 2)
-        c = np.concatenate(rows)
-        k = np.block([[np.diag(self.mass), c.T], [c, np.zeros((len(c), len(c)))]])
+        g = np.concatenate(rows)
+        k = np.block([[np.diag(self.mass), g.T], [g, np.zeros((len(g), len(g)))]])
         return np.concatenate([v, np.linalg.solve(k, np.concatenate([pull, -np.concatenate(bends)]))[:n]])
 
     def after(self, seconds: float, poses: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import fcl
 import numpy as np
 import pytest
@@ -99,7 +101,7 @@ def test_box_on_a_floor_stands_on_its_four_corners():
 
 
 def test_two_feet_are_two_regions():
-    table = trimesh.util.concatenate(
+    table: Any = trimesh.util.concatenate(
         [
             trimesh.creation.box((0.2, 0.2, 1.0), np.block([[np.eye(3), np.array([[x], [0], [0]])], [0, 0, 0, 1]]))
             for x in (-1, 1)

@@ -6,6 +6,8 @@ never nearer than the deepest point says, and the deepest point's own place on t
 
 from __future__ import annotations
 
+from typing import Any
+
 import coal
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def rock() -> Mesh:
     return Mesh(np.array(ball.vertices) * (1 + 0.02 * rng.standard_normal((642, 1))), np.array(ball.faces))
 
 
-OTHERS: dict[str, Shape] = {
+OTHERS: dict[str, Any] = {
     "tetrahedron": Hull([(0.2, 0, 0), (-0.1, 0.15, 0), (-0.1, -0.15, 0.02), (0, 0, 0.2)]),
     "cut gem": Hull(np.random.default_rng(4).normal(size=(60, 3)) * (0.1, 0.07, 0.05)),
     "rock": rock(),
@@ -94,7 +96,7 @@ def random_places(other: Shape, count: int, rng: np.random.Generator) -> tuple[n
     return way / np.linalg.norm(way, axis=1)[:, None] * rng.uniform(0.0, 0.5, (count, 1)), turn
 
 
-def outside(other: Shape, points: np.ndarray) -> np.ndarray:
+def outside(other: Any, points: np.ndarray) -> np.ndarray:
     """Which of the points are outside, in the frame of the shape."""
     if isinstance(other, Field) or other is OTHERS["hilly mesh"]:
         vertex, triangle = field_mesh(other) if isinstance(other, Field) else (other.vertices, other.triangles)

@@ -69,11 +69,11 @@ def test_relaxation_time_is_length_over_speed(speed: float, across: bool) -> Non
         rig.vel[0, 1] = -0.001 * speed
     else:
         rig.vel[0, 4] *= 1.001
-    force = []
+    seen = []
     for _ in range(round(5 / speed / rig.h)):
         rig.look()
-        force.append(rig.tires.across[0] if across else rig.tires.along[0])
-    force = np.array(force)
+        seen.append(rig.tires.across[0] if across else rig.tires.along[0])
+    force = np.array(seen)
     sigma = 0.7 if across else 0.4
     after = np.interp(1 - np.exp(-1), force / force[-1], rig.h * np.arange(1, force.size + 1))
     assert after == pytest.approx(sigma / speed, rel=2e-3)
