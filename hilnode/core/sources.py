@@ -6,7 +6,8 @@ directory named by this digest (see `hilnode.core.jit`). Change one character in
 into it is compiled anew at the next start, and nothing else is.
 
 Imports are found by pattern, not by importing: those inside functions and of type checkers count too, which errs on the
-safe side.
+safe side. A package of lazy names (`hilnode.core.lazy`) stands for the modules of the names that are asked of it alone:
+`from plant import step_function` does not depend on the solver.
 """
 
 from __future__ import annotations
@@ -33,6 +34,14 @@ _ROOMS = "|".join(PACKAGES)
 _IMPORTS = re.compile(
     rf"^\s*(?:from|import)\s+((?:{_ROOMS})\b[\w.]*)(?:[\s\\]+import\s+(\([^)]*\)|[^\n]+))?", re.MULTILINE
 )
+
+
+_LAZY = "lazy_names("
+
+
+def _names(listed: str) -> list[str]:
+    """What `from ... import` asks for: of `(a as b,  # why` and `c)` it is `a` and `c`."""
+    return re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"#[^\n]*|[()\\]", " ", listed))
 
 
 class Sources:
@@ -79,11 +88,26 @@ class Sources:
     def _imported_by(self, path: Path) -> list[Path]:
         if path not in self._imports:
             found = self._imports[path] = []
-            for module, names in _IMPORTS.findall(self._text(path) or ""):
-                place = self.top.joinpath(*module.split("."))
-                found += [place.with_suffix(".py"), place / "__init__.py"]
-                found += [place / f"{name}.py" for name in re.findall(r"\w+", names)]
+            for module, listed in _IMPORTS.findall(self._text(path) or ""):
+                place, names = self.top.joinpath(*module.split(".")), _names(listed)
+                lazy = self._lazy_names(place / "__init__.py")
+                modules = [place / f"{name}.py" for name in names]
+                if lazy and names and all(self._text(m) is not None or m.stem in lazy for m in modules):
+                    found += [m if self._text(m) is not None else lazy[m.stem] for m in modules]
+                else:
+                    found += [place.with_suffix(".py"), place / "__init__.py", *modules]
         return self._imports[path]
+
+    def _lazy_names(self, package: Path) -> dict[str, Path]:
+        """Where the public names of a package live that imports each of them when it is used; else nothing."""
+        text = self._text(package) or ""
+        if _LAZY not in text:
+            return {}
+        return {
+            name: self.top.joinpath(*module.split(".")).with_suffix(".py")
+            for module, listed in _IMPORTS.findall(text)
+            for name in _names(listed)
+        }
 
     def _text(self, path: Path) -> str | None:
         """Nothing for a file that is not there: a name after `import` need not be a module."""

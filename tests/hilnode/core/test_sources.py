@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -170,8 +171,17 @@ def named(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+@cache
+def lazy_homes(package: Path) -> dict[str, str]:
+    """Public names of a package to their modules, from the table that is used at run time."""
+    for node in ast.walk(ast.parse(package.read_text("utf-8"))) if package.is_file() else ():
+        if isinstance(node, ast.Call) and named(node) == "lazy_names":
+            return {name: module for module, names in ast.literal_eval(node.args[1]).items() for name in names.split()}
+    return {}
+
+
 def imported(top: Path, path: Path, tree: ast.Module) -> set[Path]:
-    """Files below `top` that a module may import, whatever the spelling."""
+    """Files below `top` that a module may import, whatever the spelling; of a lazy package those of the names asked."""
     found: set[Path] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -179,7 +189,9 @@ def imported(top: Path, path: Path, tree: ast.Module) -> set[Path]:
         elif isinstance(node, ast.ImportFrom):
             here = path.relative_to(top).with_suffix("").parts[: -node.level] if node.level else ()
             base = ".".join([*here, *([node.module] if node.module else [])])
-            modules = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            homes = lazy_homes(top.joinpath(*base.split("."), "__init__.py"))
+            modules = [homes.get(alias.name, f"{base}.{alias.name}") for alias in node.names]
+            modules += [] if homes else [base]
         else:
             continue
         for module in modules:
@@ -212,6 +224,46 @@ def test_nothing_of_this_very_tree_is_missed():
     missed = found - Sources(top).reached_from(set(Sources(top).with_kernels()))
     assert len(found) > 15
     assert missed == set()
+
+
+LAZY = """
+if TYPE_CHECKING:
+    from plant.rods.uniform import mass as mass
+    from plant.notes import TEXT as TEXT
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__, {"plant.rods.uniform": "mass", "plant.notes": "TEXT"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "needs_notes"),
+    [
+        ("from plant import mass", False),
+        ("from plant import (\n    mass,  # TEXT\n)", False),
+        ("from plant import mass as m, TEXT", True),
+        ("from plant import mass, nothing", True),  # not known: whatever the package has
+        ("import plant", True),
+    ],
+)
+def test_of_a_lazy_package_what_is_asked_for_is_followed(tree: Path, asked: str, needs_notes: bool) -> None:
+    (tree / "plant/__init__.py").write_text(LAZY)
+    (tree / "plant/user.py").write_text(f"{asked}\n@kernel\ndef f(): return mass\n")
+
+    def moved(name: str) -> bool:
+        before = Sources(tree).digest(tree / "plant/user.py")
+        with (tree / name).open("a") as file:
+            file.write("# \n")
+        return Sources(tree).digest(tree / "plant/user.py") != before
+
+    assert moved("plant/rods/uniform.py")
+    assert moved("plant/notes.py") == needs_notes
+
+
+def test_a_plant_of_ones_own_does_not_hang_on_the_engine(tmp_path: Path) -> None:
+    """As docs/write-a-plant.md tells: an edit of the engine must not compile it anew."""
+    plant = tmp_path / "mine.py"
+    plant.write_text("from hilnode.core import Signal, kernel\nfrom plant import OK, Plant, Task, step_function\n")
+    assert len(jit.SOURCES.reached_from({plant})) < 10
 
 
 def test_the_digest_of_a_file_follows_what_it_reaches_and_nothing_else(tree):
