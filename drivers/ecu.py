@@ -41,32 +41,32 @@ class Ecu(Driver):
             raise OptionError(f"drivers.{name}.silent_ms = {silent!r}: must be a number from 10 to 60000")
         self.silent_ns = int(silent * 1e6)
 
-    def watch(self, line: NDArray[np.int64], *, by_clock: bool) -> EcuWatch:
+    def watch(self, link: NDArray[np.int64], *, by_clock: bool) -> EcuWatch:
         """What runs in its place. `by_clock`: silence counts; in lockstep an ECU may think as long as it likes."""
-        return EcuWatch(self, line, by_clock)
+        return EcuWatch(self, link, by_clock)
 
 
 class EcuWatch(Driver):
-    """Looks at the line of one ECU; it delivers nothing itself."""
+    """Looks at the link of one ECU; it delivers nothing itself."""
 
     kind = "ecu"
     external = False
 
-    def __init__(self, ecu: Ecu, line: NDArray[np.int64], by_clock: bool) -> None:
+    def __init__(self, ecu: Ecu, link: NDArray[np.int64], by_clock: bool) -> None:
         super().__init__(ecu.name, ecu.options)
         self.inputs = ecu.inputs
-        self._line = line
+        self._link = link
         self._silent_ns, self._by_clock = ecu.silent_ns, by_clock
         self._met = False
 
     def open(self) -> None:
-        self._line[E.IN] = 1  # first: an ECU that comes back is heard at once
+        self._link[E.IN] = 1  # first: an ECU that comes back is heard at once
         self._check()
 
     def close(self) -> None:
-        self._line[E.IN] = 0
+        self._link[E.IN] = 0
         until = time.monotonic() + LETS_GO_WITHIN
-        while self._line[E.BUSY] and time.monotonic() < until:
+        while self._link[E.BUSY] and time.monotonic() < until:
             time.sleep(0.0005)
 
     def read(self, values: NDArray[np.float64], stamps: NDArray[np.int64]) -> bool:
@@ -76,7 +76,7 @@ class EcuWatch(Driver):
 
     def _check(self) -> None:
         """Raise DriverError if there was an ECU and there is none any more."""
-        seated, heard = self._line[E.SEATED], self._line[E.HEARD]
+        seated, heard = self._link[E.SEATED], self._link[E.HEARD]
         if seated == 1:
             self._met = True
         elif self._met and seated != SILENT:

@@ -77,8 +77,8 @@ class Session:
             driver.driven = frozenset(driver.outputs[k].name for k in wires.used.tolist())
         self._running = len(work)
         self._threads = [
-            threading.Thread(target=self._thread, args=(loop,), name=f"{driver.name}.{verb}", daemon=True)
-            for verb, loop in work
+            threading.Thread(target=self._thread, args=(loop,), name=f"{driver.name}.{way}", daemon=True)
+            for way, loop in work
         ]
 
     def start(self) -> None:

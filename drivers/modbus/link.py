@@ -92,8 +92,8 @@ class Link:
 
     def read(self, table: str, first: int, count: int) -> Sequence[int]:
         """So many bits or words, and up to seven bits more: they come in whole bytes."""
-        verb, function = READS[table]
-        ask = getattr(self._client, verb)
+        name, function = READS[table]
+        ask = getattr(self._client, name)
         size = (count + 7) // 8 * 8 if table in BIT_TABLES else count
         answer = self._exchange(
             f"reading {span(table, first, count)}",
@@ -104,9 +104,9 @@ class Link:
 
     def write(self, table: str, first: int, cells: list[int], *, single: bool) -> None:
         """With function 5 or 6 if `single`, else with 15 or 16."""
-        verb, function = WRITES[table, single]
+        name, function = WRITES[table, single]
         sent = [bool(c) for c in cells] if table in BIT_TABLES else cells
-        ask = getattr(self._client, verb)
+        ask = getattr(self._client, name)
         self._exchange(
             f"writing {span(table, first, len(cells))}",
             lambda: ask(first, sent[0] if single else sent, device_id=self._unit),

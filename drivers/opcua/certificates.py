@@ -23,7 +23,7 @@ DER = serialization.Encoding.DER
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
+class Certificates:
     """All in DER. `uri` is the application that the certificate is for: both sides compare it with what is said."""
 
     certificate: bytes
@@ -32,12 +32,12 @@ class Papers:
     uri: str
 
 
-def read_papers(who: Credentials) -> Papers:
+def read_certificates(who: Credentials) -> Certificates:
     """What the options name; DriverError says which file is wrong."""
     own = _certificate(who.certificate)
     key = _read(who.private_key, "private key without a password", _key)
     plain = key.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Papers(own.public_bytes(DER), plain, _certificate(who.peer).public_bytes(DER), _uri(own))
+    return Certificates(own.public_bytes(DER), plain, _certificate(who.peer).public_bytes(DER), _uri(own))
 
 
 def _certificate(path: str) -> x509.Certificate:

@@ -20,7 +20,7 @@ from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from numpy.typing import NDArray
 
 from drivers.base import HELD, DriverError
-from drivers.opcua.certificates import read_papers
+from drivers.opcua.certificates import read_certificates
 from drivers.opcua.loop import Loop
 from drivers.opcua.options import TYPES, Address, Credentials, number_for
 from drivers.unit_words import plain
@@ -123,11 +123,13 @@ class Link:
             client.set_user(who.user)
             client.set_password(who.password())
         if who.certificate:
-            papers = read_papers(who)
-            client.application_uri = papers.uri
+            certificates = read_certificates(who)
+            client.application_uri = certificates.uri
             mode = ua.MessageSecurityMode.SignAndEncrypt
             policy = SecurityPolicyBasic256Sha256
-            await client.set_security(policy, papers.certificate, papers.private_key, None, papers.peer, mode)
+            await client.set_security(
+                policy, certificates.certificate, certificates.private_key, None, certificates.peer, mode
+            )
 
     async def _on_loss(self, error: Exception) -> None:
         self.lost = f"lost {self.address}: {why(error)}"

@@ -15,7 +15,7 @@ from asyncua import Server, ua
 from asyncua.crypto.permission_rules import User, UserRole
 
 from drivers.base import DriverError
-from drivers.opcua.certificates import DER, read_papers
+from drivers.opcua.certificates import DER, read_certificates
 from drivers.opcua.link import why
 from drivers.opcua.loop import Loop
 from drivers.opcua.options import Address, Credentials, number_for
@@ -166,14 +166,14 @@ async def _secure(server: Server, who: Credentials) -> None:
     if not who.certificate:
         server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
         return
-    papers = read_papers(who)
-    await server.set_application_uri(papers.uri)
-    await server.load_certificate(papers.certificate)
-    await server.load_private_key(papers.private_key)
+    certificates = read_certificates(who)
+    await server.set_application_uri(certificates.uri)
+    await server.load_certificate(certificates.certificate)
+    await server.load_private_key(certificates.private_key)
     server.set_security_policy([ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt])
 
     async def check(certificate: Any, _application: Any) -> None:
-        if certificate.public_bytes(DER) != papers.peer:
+        if certificate.public_bytes(DER) != certificates.peer:
             raise ua.uaerrors.BadCertificateUntrusted()
 
     server.set_certificate_validator(check)

@@ -137,12 +137,12 @@ class Report:
 def state_of(record: NDArray[np.int64], now: int) -> tuple[Health, str]:
     """The health at `now` [ns], and a sentence if the driver hangs: its thread cannot say so itself."""
     state = Health(int(record[H.STATE]))
-    calls = [(int(record[word]), verb) for word, verb in ((H.IN_READ, "read"), (H.IN_WRITE, "write"))]
-    waited, verb = max((now - began, verb) if began else (0, verb) for began, verb in calls)
+    calls = [(int(record[word]), call) for word, call in ((H.IN_READ, "read"), (H.IN_WRITE, "write"))]
+    waited, call = max((now - began, call) if began else (0, call) for began, call in calls)
     if waited < HANGS_NS or state == Health.DOWN:
         return state, ""
     worse = Health.DOWN if waited >= LOST_NS else Health.DEGRADED
-    return worse, f"its {verb} has not returned for {waited * 1e-9:.0f} s: the device hangs, or the node stands still"
+    return worse, f"its {call} has not returned for {waited * 1e-9:.0f} s: the device hangs, or the node stands still"
 
 
 def filled(counts: NDArray[np.int64]) -> list[list[float]]:

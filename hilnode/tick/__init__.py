@@ -1,7 +1,7 @@
 """The tick: one compiled function that owns a thread and runs the loop, and its stages, one file each.
 
 loop.py        read this first: the loop, a few dozen lines
-layout.py      every array and code the loop works on
+layout.py      every array the loop works on; its codes are in hilnode/shared/codes.py
 commands.py    what people ask for, applied at the tick's edge
 lifecycle.py   configured, armed, running, tripped, cleared
 inputs.py      mailboxes to plant inputs, stale ones replaced

@@ -1,4 +1,4 @@
-"""Every array and code the loop works on, grouped by the stage that owns it.
+"""Every array the loop works on, grouped by the stage that owns it.
 
 All are NamedTuples, laid down as one struct (`hilnode/core/struct.py`) that every stage sees through one pointer.
 Everything is allocated before the loop starts; `n_in`, `n_out`, `n_cmd` are the lengths of the plant's inputs and

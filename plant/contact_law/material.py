@@ -85,7 +85,7 @@ def force_law(name: str, given: Mapping[str, Any]) -> ForceLaw:
     made: dict[str, Any] = {
         "friction": friction,
         "stiction": float(given.get("stiction", friction)),
-        **{k: float(given[k]) for k in ("adhesion", "viscous", "damping", "shear_damping", *_BRISTLES) if k in given},
+        **{k: float(v) for k, v in given.items() if k in Smooth._fields},
         **_stiffness(name, law, given),
         **_damping(law, given),
     }

@@ -152,19 +152,19 @@ def what_is_full(scene):
 
 @kernel
 def break_joints(e):
-    """Take away joints whose pull or torque in this step was more than they bear."""
+    """Take away joints whose force or torque in this step was more than they bear."""
     m, d = e.model, e.data
     for j in range(m.joint.a.size):
         if m.joint.on[j] == 0 or (math.isinf(m.joint.strength[j]) and math.isinf(m.joint.twist[j])):
             continue
-        pull, twist = 0.0, 0.0
+        force, twist = 0.0, 0.0
         for i in range(6):
             axis, f = m.joint.axis[j, i], d.row.force[j, i]
             if axis >= 0 and (axis < 3 or axis == DISTANCE):
-                pull += f * f
+                force += f * f
             elif axis >= 3:
                 twist += f * f
-        if math.sqrt(pull) > m.joint.strength[j] or math.sqrt(twist) > m.joint.twist[j]:
+        if math.sqrt(force) > m.joint.strength[j] or math.sqrt(twist) > m.joint.twist[j]:
             m.joint.on[j] = 0
             d.row.force[j, :] = 0.0
             d.graph.dirty[0] = 1

@@ -46,8 +46,8 @@ def build_tree(boxes: np.ndarray) -> Tree:
     boxes = np.ascontiguousarray(boxes, np.float64).reshape(-1, 6)
     tree = new_tree(len(boxes))
     tree.box[: len(boxes)], tree.up[: len(boxes)] = boxes, NONE
-    record = Struct(tree)
-    _rebuild_at(record.address)
+    struct = Struct(tree)
+    _rebuild_at(struct.address)
     return tree
 
 

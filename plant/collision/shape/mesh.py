@@ -392,7 +392,7 @@ def build_meshes(
         first_node=begin[:, 2].copy(),
         closed=np.array(closed, np.int64),
     )
-    record = Struct(made)
+    struct = Struct(made)
     for m in range(len(meshes)):
-        _refit_at(record.address, m)
+        _refit_at(struct.address, m)
     return made

@@ -1,8 +1,8 @@
 """The overlap volume of two shapes, for contact by elastic foundation (Luaces 4.6-4.10).
 
     volumes = build_volumes(scene.hull, [(Kind.BOX, Kind.PLANE)])    once: all memory, and the kernels of these pairs
-    record = Struct(volumes)
-    overlap(scene_address, record.address, i, j)                     hot, the lower kind first: 1 = they overlap
+    struct = Struct(volumes)
+    overlap(scene_address, struct.address, i, j)                     hot, the lower kind first: 1 = they overlap
     volumes.out                                                      the answer, an `Overlap`, in world axes
 
 Exact for balls, boxes and hulls against each other and against planes, closed meshes and height fields; capsules,
@@ -230,7 +230,7 @@ def _call(typing: Any, function: Any, scene: Any, volumes: Any, i: Any, j: Any) 
 def overlap(scene, volumes, i, j):
     """What shapes i and j have in common, into `Volumes.out`; the kind of i is not the higher one.
 
-    `scene` and `volumes` are addresses of records. Returns 1 if they overlap, else 0; `out.status` says why.
+    `scene` and `volumes` are addresses of structs. Returns 1 if they overlap, else 0; `out.status` says why.
     """
     s, v = view_scene(scene), view_volumes(volumes)
     function = v.table[s.shape.kind[i], s.shape.kind[j]]
