@@ -1,4 +1,4 @@
-"""Codes stand once: nothing repeats a member of an enum as a number of its own."""
+"""Codes stand once: none is copied under its name, none is compared with as a bare number."""
 
 from __future__ import annotations
 
@@ -82,6 +82,34 @@ def copies(trees: dict[str, ast.Module]) -> list[str]:
                 given = ((name, number(value)) for name, value in assigned(statement))
                 found += [f"{place}: {name} = {value}" for name, value in given if value in known.get(name, ())]
     return found
+
+
+CODED = {"kind", "law", "turning", "stepper", "solver"}
+"""Fields of structs that hold a member of an enum."""
+
+
+def compared(tree: ast.Module) -> list[str]:
+    """Comparisons of such a field with a literal number, as `joint.kind[k] == 5`."""
+
+    def field(node: ast.expr) -> str:
+        node = node.value if isinstance(node, ast.Subscript) else node
+        return node.attr if isinstance(node, ast.Attribute) else ""
+
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and any(field(side) in CODED for side in (node.left, *node.comparators))
+        and any(number(side) is not None for side in (node.left, *node.comparators))
+    ]
+
+
+def test_no_code_is_compared_with_a_number() -> None:
+    assert {str(f): found for f in SOURCES if (found := compared(ast.parse(f.read_text("utf-8"))))} == {}
+
+
+def test_a_comparison_with_a_number_is_found() -> None:
+    assert len(compared(ast.parse("a.kind[k] == 5\n5 != a.law\na.kind[k] == CONTACT\na.size[k] == 5\n"))) == 2
 
 
 def test_no_module_copies_a_code() -> None:
