@@ -99,15 +99,16 @@ class Sources:
         return self._imports[path]
 
     def _lazy_names(self, package: Path) -> dict[str, Path]:
-        """Where the public names of a package live that imports each of them when it is used; else nothing."""
+        """The files of a package's lazy public names, as far as they have one of their own; else nothing."""
         text = self._text(package) or ""
         if _LAZY not in text:
             return {}
-        return {
+        homes = {
             name: self.top.joinpath(*module.split(".")).with_suffix(".py")
             for module, listed in _IMPORTS.findall(text)
             for name in _names(listed)
         }
+        return {name: home for name, home in homes.items() if self._text(home) is not None}
 
     def _text(self, path: Path) -> str | None:
         """Nothing for a file that is not there: a name after `import` need not be a module."""

@@ -259,6 +259,14 @@ def test_of_a_lazy_package_what_is_asked_for_is_followed(tree: Path, asked: str,
     assert moved("plant/notes.py") == needs_notes
 
 
+def test_a_lazy_name_that_lives_in_a_package_is_followed(tree: Path) -> None:
+    """`plant.rods` is a folder: there is no plant/rods.py that could stand for the name."""
+    (tree / "plant/__init__.py").write_text(LAZY.replace("plant.rods.uniform", "plant.rods"))
+    (tree / "plant/user.py").write_text("from plant import mass\n@kernel\ndef f(): return mass\n")
+    reached = Sources(tree).reached_from({tree / "plant/user.py"})
+    assert tree / "plant/rods/uniform.py" in reached
+
+
 def test_a_plant_of_ones_own_does_not_hang_on_the_engine(tmp_path: Path) -> None:
     """As docs/write-a-plant.md tells: an edit of the engine must not compile it anew."""
     plant = tmp_path / "mine.py"
