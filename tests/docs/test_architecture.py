@@ -44,7 +44,8 @@ def test_every_name_of_a_recipe_is_there() -> None:
     named = set(re.findall(r"`([A-Za-z_]\w+)`", CONTRIBUTING.read_text("utf-8")))
     assert len(named) > 50
     listed = subprocess.run(["git", "ls-files"], cwd=TOP, capture_output=True, text=True, check=True).stdout
-    sources = [TOP / f for f in listed.split() if f.endswith((".py", ".js", ".toml", ".css")) or f == "Makefile"]
+    kinds = (".py", ".js", ".toml", ".ini", ".css", "Makefile")
+    sources = [TOP / f for f in listed.split() if f.endswith(kinds)]
     known = set(re.findall(r"\w+", " ".join(f.read_text("utf-8") for f in sources if "static" not in f.parts)))
     assert sorted(named - known) == []
 
