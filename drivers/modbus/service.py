@@ -173,7 +173,6 @@ def _why_not(line: Tcp | Rtu, error: Exception) -> str:
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
-                probe.listen()
     except DriverError as reason:
         return str(reason).partition(": ")[2]
     except socket.gaierror:

@@ -180,13 +180,15 @@ async def _secure(server: Server, who: Credentials) -> None:
 
 
 def _probe(address: Address) -> None:
-    """See whether the port can be had, before seconds of work go into a server that cannot be reached."""
+    """See whether the port can be had, before seconds of work go into a server that cannot be reached.
+
+    To bind is enough: it fails while somebody listens. Who listened here would take in clients and throw them out.
+    """
     try:
         family, _, _, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)
-            probe.listen()
     except OSError as error:
         raise DriverError(f"cannot serve at {address}: {_why_not(error)}") from error
 

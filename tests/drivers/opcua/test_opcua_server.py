@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import socket
 import threading
@@ -19,6 +20,8 @@ from support import free_port, wait_for
 from test_opcua_client import certificate, said, stranger
 
 from drivers.base import DriverError, OptionError
+from drivers.opcua import service
+from drivers.opcua.options import Address
 from drivers.opcua.server import OpcuaServer
 from drivers.registry import create
 
@@ -197,6 +200,24 @@ def test_garbage_on_the_port_does_not_hurt(server: OpcuaServer) -> None:
         return float(await node(client, space, "angle").read_value())
 
     wait_for(lambda: ask(server, look) == 4.0, "the server to go on", 20)
+
+
+def test_a_look_at_the_port_takes_no_client_in() -> None:
+    """A client that comes before the server is there is refused; it is not let in and thrown out."""
+    address, answers, end = Address("127.0.0.1", free_port(), ""), set(), threading.Event()
+
+    def come() -> None:
+        while not end.is_set():
+            with socket.socket() as client:
+                answers.add(client.connect_ex((address.host, address.port)))
+
+    client = threading.Thread(target=come)
+    client.start()
+    for _ in range(3000):
+        service._probe(address)
+    end.set()
+    client.join()
+    assert answers == {errno.ECONNREFUSED}
 
 
 def test_a_taken_port_and_a_second_open(server: OpcuaServer) -> None:
